@@ -1,8 +1,9 @@
-import { statfs } from "node:fs/promises";
+import { statfs, truncate } from "node:fs/promises";
 import type { Volume } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { VolumeChangeState } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
+import { loopsUnder } from "../harness/loop-files.ts";
 import {
   blockWriter,
   claimVolume,
@@ -59,6 +60,11 @@ describe.skipIf(!root)("[C60] [O56] [W36] a file system of the local driver grow
     const claim = await persistently("the claim", () => claimVolume(cluster, id));
     expect(stateName(claim)).toBe("ACTIVE");
     return claim;
+  };
+
+  const smaller = async (id: string) => {
+    const { findings } = await cluster.volumes.explainVolume({ namespace, id });
+    return findings.filter((line) => line.includes("were asked for"));
   };
 
   it("while it is mounted, and the figures say so", async () => {
@@ -119,14 +125,34 @@ describe.skipIf(!root)("[C60] [O56] [W36] a file system of the local driver grow
 
   it("a device too; a size that the driver refuses leaves the volume as it was", async () => {
     await made("raw", "none");
-    await claimed("raw");
+    expect((await claimed("raw")).device?.sizeBytes).toBe(32n * MiB);
     expect(isGrown(await growVolume(cluster, "raw", 64n * MiB), 64n * MiB)).toBe(true);
+    const { claims } = await cluster.claims.listClaims({ filter: { namespace, volume: "raw" } });
+    expect(claims.map(({ device }) => device?.sizeBytes)).toEqual([64n * MiB]);
+    expect(await smaller("raw")).toEqual([]);
     const refused = await growVolume(cluster, "raw", 1n << 52n);
     expect(refused?.capacity?.actualBytes).toBe(64n * MiB);
     expect(refused?.expansion?.state).toBe(VolumeChangeState.VOLUME_CHANGE_STATE_REFUSED);
     expect(refused?.expansion?.lastError?.csiCode).toMatch(/OUT_OF_RANGE|RESOURCE_EXHAUSTED/);
     await released(cluster, "w-raw");
     await persistently("the deletion", () => removeVolume(cluster, "raw"));
+  });
+
+  it("[C81] a device that is smaller than was asked for is told of, and held by its claim all the same", async () => {
+    await made("cut", "none");
+    await claimed("cut");
+    const [image] = await loopsUnder(cluster.dir);
+    await released(cluster, "w-cut");
+    await truncate(image?.file ?? "", Number(8n * MiB));
+    const { device } = await persistently("the claim", () => claimVolume(cluster, "cut", { workload: "next" }));
+    expect(device?.sizeBytes).toBe(8n * MiB);
+    expect(await smaller("cut")).toEqual([
+      `Claim cut of workload next on node node-a: its device has ${8n * MiB} bytes, and ${32n * MiB} were asked for. Nothing is held up for it: look at the volume at its backend, and grow it or make another one.`,
+    ]);
+    const { stuck } = await cluster.repair.listStuck({});
+    expect(stuck).toEqual([]);
+    await released(cluster, "next");
+    await persistently("the deletion", () => removeVolume(cluster, "cut"));
   });
 });
 

@@ -41,6 +41,8 @@ export interface HostDirs {
   deviceReadOnly(name: string): Promise<boolean | undefined>;
   /** Number of a device node on the host, for a bind of one. */
   deviceNumber(name: string): Promise<{ readonly major: number; readonly minor: number } | undefined>;
+  /** How big the kernel says a block device is; undefined when it does not say. */
+  deviceBytes(number: { readonly major: number; readonly minor: number }): Promise<bigint | undefined>;
 }
 
 export type ChildEnd =

@@ -50,6 +50,7 @@ export const publishAnswer = (
         mountId: Number(mountId),
         ...(device === undefined ? {} : { device: { major: device.major, minor: device.minor } }),
       },
+      ...(device?.sizeBytes === undefined ? {} : { deviceBytes: Number(device.sizeBytes) }),
       ...(published.expansion === undefined ? {} : { growth: growAnswer(published.expansion, sensitive) }),
     };
   }

@@ -71,7 +71,11 @@ export const growAnswer = (
   { expanded, notExpanded, refused, uncertain }: ExpandResponse,
   sensitive: readonly string[],
 ): GrowAnswer => {
-  if (expanded !== undefined) return { kind: "grown", capacity: Number(expanded.capacityBytes) };
+  if (expanded !== undefined) {
+    const { capacityBytes, deviceBytes } = expanded;
+    const device = deviceBytes === undefined ? {} : { deviceBytes: Number(deviceBytes) };
+    return { kind: "grown", capacity: Number(capacityBytes), ...device };
+  }
   if (notExpanded !== undefined)
     return notExpanded.reason === notHere
       ? { kind: "not-here", failure: failureOf(notExpanded, "again", sensitive) }

@@ -86,7 +86,7 @@ function usedAsFrom(checks: Checks, message: VolumeCapability): VolumeUse {
 export function expandMessage(result: ExpandResult, now: Date): DeepPartial<ExpandResponse> {
   switch (result.kind) {
     case "expanded":
-      return { expanded: { capacityBytes: result.capacityBytes } };
+      return { expanded: { capacityBytes: result.capacityBytes, deviceBytes: result.deviceBytes } };
     case "not-expanded": {
       const { failure, message } = result;
       return { notExpanded: { ...callWords(failure), reason: failure.reason, message } };

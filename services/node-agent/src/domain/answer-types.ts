@@ -23,7 +23,13 @@ export interface Published {
   readonly epoch: Epoch;
   /** What has become of the growth that the permit owed. */
   readonly expansion?: ExpandResult;
-  readonly device?: { readonly path: string; readonly major: number; readonly minor: number };
+  readonly device?: {
+    readonly path: string;
+    readonly major: number;
+    readonly minor: number;
+    /** Absent: the kernel does not say. */
+    readonly sizeBytes?: bigint;
+  };
 }
 
 export type PublishResult =
@@ -55,7 +61,12 @@ export type ReleaseResult =
 
 export type ExpandResult =
   /** 0 when the plugin does not say. */
-  | { readonly kind: "expanded"; readonly capacityBytes: bigint }
+  | {
+      readonly kind: "expanded";
+      readonly capacityBytes: bigint;
+      /** Of the block device after the call. Absent: it is none, or the kernel does not say. */
+      readonly deviceBytes?: bigint;
+    }
   | { readonly kind: "not-expanded"; readonly failure: MountFailure; readonly message: string }
   | { readonly kind: "uncertain"; readonly halt: Halt }
   | Refusal;

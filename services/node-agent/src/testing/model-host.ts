@@ -314,6 +314,7 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
       removeTarget: async (path) => expect(lines.some((line) => line.path === path)).toBe(false),
       removeDirectory: async (path) => expect(lines.some((line) => line.path === path)).toBe(false),
       deviceNumber: async () => undefined,
+      deviceBytes: async () => undefined,
     },
     plugins: { get: (name) => (away || name !== "model" ? undefined : plugin) },
     staged: () => [...staged.keys()],

@@ -154,11 +154,23 @@ export async function openHostDirs({ root, log, alsoTrusted, clock }: HostDirsOp
     deviceNumber: numberOf,
     async deviceReadOnly(name) {
       const number = await numberOf(name);
-      if (number === undefined) return undefined;
-      const text = await readFile(`/sys/dev/block/${number.major}:${number.minor}/ro`, "utf8").catch(() => "");
-      return text === "" ? undefined : text.trim() === "1";
+      const text = number === undefined ? "" : await kernelSays(number, "ro");
+      return text === "" ? undefined : text === "1";
+    },
+    async deviceBytes(number) {
+      const sectors = await kernelSays(number, "size");
+      return sectors === "" ? undefined : BigInt(sectors) * sectorBytes;
     },
   };
+}
+
+/** What the kernel counts devices in, whatever their own blocks are. */
+const sectorBytes = 512n;
+
+/** Of a block device, in sysfs: no question to the device itself, which may hang. Empty: the kernel does not say. */
+async function kernelSays({ major, minor }: { major: number; minor: number }, what: string): Promise<string> {
+  const text = await readFile(`/sys/dev/block/${major}:${minor}/${what}`, "utf8").catch(() => "");
+  return text.trim();
 }
 
 /** Of a node in devtmpfs: the kernel's own memory. */

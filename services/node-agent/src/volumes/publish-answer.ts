@@ -5,10 +5,11 @@ import type { PermitFacts, VolumeRef, VolumeState } from "../domain/types.ts";
 import type { ExpandOrder } from "../domain/volume-figures.ts";
 import type { HostDirs, PermitContents } from "../ports.ts";
 import { nameVolume } from "./halts.ts";
+import { publishedDevice } from "./published-device.ts";
 import type { MountEnd } from "./volume-drive.ts";
 
 export interface AnswerTools {
-  readonly dirs: Pick<HostDirs, "deviceNumber">;
+  readonly dirs: Pick<HostDirs, "deviceNumber" | "deviceBytes">;
   readonly expand: (order: ExpandOrder) => Promise<ExpandResult>;
 }
 
@@ -26,9 +27,6 @@ export async function publishAnswer(
       return { kind: "not-mounted", failure: end.failure, message: end.message, epoch: facts.epoch };
     case "published": {
       const { line } = end;
-      const node = line.fsType === "devtmpfs" ? `/dev${line.root}` : "";
-      const number = node === "" ? undefined : await dirs.deviceNumber(node);
-      const device = number === undefined ? {} : { device: { path: node, ...number } };
       const { expandTo: capacity, expandSecrets: secrets = {} } = contents;
       // "NodeExpandVolume MAY be called before or after NodePublishVolume", and after it where nothing is staged.
       const grown =
@@ -44,7 +42,11 @@ export async function publishAnswer(
               }),
             };
       const { target: hostPath, epoch } = facts;
-      return { kind: "published", hostPath, mountId: line.id, epoch, ...device, ...grown };
+      const device = await publishedDevice(line, dirs);
+      // After the growth, if there was one: before it the device is smaller by right.
+      const sizeBytes = device && (await dirs.deviceBytes(device));
+      const seen = device && { device: sizeBytes === undefined ? device : { ...device, sizeBytes } };
+      return { kind: "published", hostPath, mountId: line.id, epoch, ...seen, ...grown };
     }
   }
 }

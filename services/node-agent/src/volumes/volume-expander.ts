@@ -9,18 +9,20 @@ import { judgeExpand, type Standing } from "../domain/judge-order.ts";
 import { seenAt } from "../domain/mounts.ts";
 import type { HeldClaim, VolumeRef, VolumeState } from "../domain/types.ts";
 import type { ExpandOrder } from "../domain/volume-figures.ts";
-import type { MountTable, NodePlugins } from "../ports.ts";
+import type { HostDirs, MountTable, NodePlugins } from "../ports.ts";
 import { callHalt, failureOf, nameVolume, pluginAwayHalt } from "./halts.ts";
+import { publishedDevice } from "./published-device.ts";
 
 export interface ExpanderOptions {
   readonly plugins: NodePlugins;
   readonly mounts: Pick<MountTable, "look">;
+  readonly dirs: Pick<HostDirs, "deviceNumber" | "deviceBytes">;
   readonly standing: (ref: VolumeRef, sender: Vetting | undefined) => Standing;
   readonly signal: AbortSignal;
 }
 
 /** To be called in the volume's lane: "one call in flight per volume". */
-export function createExpander({ plugins, mounts, standing, signal }: ExpanderOptions) {
+export function createExpander({ plugins, mounts, dirs, standing, signal }: ExpanderOptions) {
   return async (order: ExpandOrder): Promise<ExpandResult> => {
     const { ref } = order;
     const now = standing(ref, order.vetting);
@@ -31,7 +33,8 @@ export function createExpander({ plugins, mounts, standing, signal }: ExpanderOp
     if (volume === undefined || claim === undefined) return notHere(ref);
     const { target } = claim.facts;
     // "The path on which volume is available": a call for one where nothing is mounted would grow the host's own disk.
-    if (seenAt(await mounts.look(false), target) === undefined) {
+    const line = seenAt(await mounts.look(false), target);
+    if (line === undefined) {
       const message = `${nameVolume(ref)}: nothing is mounted at ${target}; its permit brings the mount back, and then it can grow`;
       return { kind: "uncertain", halt: { reason: "MOUNT_MISSING", message, method: "", code: "" } };
     }
@@ -39,7 +42,12 @@ export function createExpander({ plugins, mounts, standing, signal }: ExpanderOp
     if (plugin === undefined) return { kind: "uncertain", halt: pluginAwayHalt(ref, "its plugin is not there") };
     const stagingPath = volume.stage.needed ? volume.stage.path : "";
     const result = await plugin.expand(order, { ref, target, stagingPath }, signal);
-    if (result.kind === "done") return { kind: "expanded", capacityBytes: result.value.capacityBytes };
+    if (result.kind === "done") {
+      const device = await publishedDevice(line, dirs);
+      const deviceBytes = device && (await dirs.deviceBytes(device));
+      const { capacityBytes } = result.value;
+      return { kind: "expanded", capacityBytes, ...(deviceBytes === undefined ? {} : { deviceBytes }) };
+    }
     const { failure } = result;
     if (result.kind === "unknown" || failure.advice !== "fail") {
       return { kind: "uncertain", halt: callHalt(ref, failure) };

@@ -101,7 +101,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     sender,
   });
 
-  const expand = createExpander({ plugins, mounts, standing, signal });
+  const expand = createExpander({ plugins, mounts, dirs, standing, signal });
 
   const settle = async (run: VolumeRun, ref: VolumeRef, halt: Halt | undefined): Promise<void> => {
     await run.finish();

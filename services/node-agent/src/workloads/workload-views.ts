@@ -7,6 +7,7 @@ import { type MountView, seenAt } from "../domain/mounts.ts";
 import type { HeldClaim, VolumeRef } from "../domain/types.ts";
 import type { Propagation, WorkloadName, WorkloadState, WorkloadVolume } from "../domain/workload-machine.ts";
 import type { HostDirs, MountTable } from "../ports.ts";
+import { publishedDevice } from "../volumes/published-device.ts";
 import type { BlockSeen, ClaimSeen, DeviceSeen, FailureSeen } from "./controller-claims.ts";
 import type { Held, HeldClaims } from "./held-claims.ts";
 
@@ -55,10 +56,7 @@ export function createWorkloadViews(options: WorkloadViewsOptions): WorkloadView
   const deviceAt = async (view: MountView, { facts }: HeldClaim): Promise<DeviceSeen | undefined> => {
     if (facts.attachmentMode !== "BLOCK_DEVICE") return undefined;
     const line = seenAt(view, facts.target);
-    if (line?.fsType !== "devtmpfs") return undefined;
-    const path = `/dev${line.root}`;
-    const number = await dirs.deviceNumber(path);
-    return number === undefined ? undefined : { path, ...number };
+    return line && publishedDevice(line, dirs);
   };
 
   const claimSeen = ({ volume, claim }: Held, seen: boolean, device: DeviceSeen | undefined): ClaimSeen => {

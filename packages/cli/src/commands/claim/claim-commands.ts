@@ -14,6 +14,7 @@ import { shown } from "../../frame/output.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
 import { readSpec } from "../../spec/read-spec.ts";
 import { ago, ahead } from "../../words/moment.ts";
+import { sizeWords } from "../../words/size.ts";
 import { allPages, pageSize } from "../all-pages.ts";
 import { durationOf, optionWords } from "../option-words.ts";
 import { blockedDetails, callText, degradedText, lastErrorText } from "../resource-words.ts";
@@ -27,6 +28,9 @@ const nodeOption = { flags: "--node <node>", help: "where the workload runs", co
 
 const claimsTable = ({ io }: Context, claims: readonly Claim[]): string =>
   claims.length === 0 ? "no claim\n" : tableText(claimColumns(io.now()), claims);
+
+const deviceWords = (device: Claim["device"]): string =>
+  device?.sizeBytes === undefined ? (device?.path ?? "") : `${device.path}, ${sizeWords(device.sizeBytes)}`;
 
 const activeClaims = async (context: Context, input: Input, claims: readonly Claim[]): Promise<readonly Claim[]> => {
   const [first] = claims;
@@ -244,7 +248,7 @@ export const statusClaim: Command = {
             ["Attempts", claim.attempts === 0 ? "" : String(claim.attempts)],
             ["Next try", ahead(claim.nextTry, now)],
             ["Host path", claim.hostPath],
-            ["Device", claim.device?.path ?? ""],
+            ["Device", deviceWords(claim.device)],
             [
               "Mode",
               `${attachmentModes.of(claim.attachmentMode)} ${accessModes.of(claim.accessMode)}${claim.readOnly ? " read-only" : ""}`,

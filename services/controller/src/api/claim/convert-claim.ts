@@ -23,6 +23,7 @@ import {
   type ClaimTombstone,
   claimStates,
   degradedOf,
+  type Publication,
 } from "../../domain/claim/claim.ts";
 import { callOfClaim } from "../../domain/volume/long-calls.ts";
 import { type Checks, durationMs, optionalId, optionalWorkload } from "../check-request.ts";
@@ -61,6 +62,12 @@ const none = {
   revision: 0n,
 } satisfies Partial<WireClaim>;
 
+const deviceMessage = ({ hostPath, device }: Publication): WireClaim["device"] => {
+  if (device === undefined) return undefined;
+  const { size, ...number } = device;
+  return { path: hostPath, ...number, ...(size === undefined ? {} : { sizeBytes: BigInt(size.bytes) }) };
+};
+
 const living = (claim: Claim, view: Extract<ClaimView, { kind: "living" }>): WireClaim => {
   const { publication, attempts } = claim;
   const degraded = degradedOf(claim);
@@ -80,7 +87,7 @@ const living = (claim: Claim, view: Extract<ClaimView, { kind: "living" }>): Wir
     state: claimStateMessage(claim.state),
     epoch: claim.epoch === undefined ? undefined : epochMessage(claim.epoch),
     hostPath: publication?.hostPath ?? "",
-    device: publication?.device === undefined ? undefined : { path: publication.hostPath, ...publication.device },
+    device: publication && deviceMessage(publication),
     degradedSince: dateOf(degraded?.since),
     degradedReason: degraded?.reason ?? "",
     call: callMessage(callOfClaim(view.volume, claim), {

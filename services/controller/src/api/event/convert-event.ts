@@ -26,6 +26,7 @@ const severities = {
   SUSPECT: EventSeverity.EVENT_SEVERITY_WARNING,
   FOUND: EventSeverity.EVENT_SEVERITY_WARNING,
   UNMOUNTED: EventSeverity.EVENT_SEVERITY_WARNING,
+  DEVICE_SMALLER: EventSeverity.EVENT_SEVERITY_WARNING,
   ABNORMAL: EventSeverity.EVENT_SEVERITY_WARNING,
   STORAGE_UNREACHABLE: EventSeverity.EVENT_SEVERITY_WARNING,
   STORAGE_DEGRADED: EventSeverity.EVENT_SEVERITY_WARNING,
@@ -50,6 +51,7 @@ const wordOf = (type: string, body: Body): string => {
   if (text(body, "unmounted") !== "") return "UNMOUNTED";
   if (text(body, "health") !== "") return `HEALTH_${text(body, "health")}`;
   if (text(body, "storage") !== "") return text(body, "storage");
+  if (text(body, "device") !== "") return `DEVICE_${text(body, "device")}`;
   if (text(body, "blocked") !== "") return "BLOCKED";
   if (body["degraded"] === true) return "DEGRADED";
   if (text(body, "call") !== "") return "CALLING";

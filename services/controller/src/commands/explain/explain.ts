@@ -1,6 +1,7 @@
 import { foreignBlock } from "../../domain/attachment/foreign-block.ts";
 import { barBlock } from "../../domain/bar-block.ts";
 import { blockOfClaim, type Claim, type ClaimState } from "../../domain/claim/claim.ts";
+import { shortDevice, shortWords } from "../../domain/claim/device-size.ts";
 import { isUnbound } from "../../domain/claim/early-claims.ts";
 import { type GrantFacts, inTheWay, obstacleTo } from "../../domain/claim/grant.ts";
 import { isFenced } from "../../domain/node/fence.ts";
@@ -92,6 +93,15 @@ const volumeFindings = (volume: VolumeRecord, trouble: string): readonly string[
   ];
 };
 
+const deviceFinding = (name: string, claim: Claim): readonly string[] => {
+  const size = shortDevice(claim);
+  return size === undefined
+    ? []
+    : [
+        `${name}: ${shortWords(size)}. Nothing is held up for it: look at the volume at its backend, and grow it or make another one.`,
+      ];
+};
+
 const claimFindings = ({
   claim,
   waitingFor: waits,
@@ -106,6 +116,7 @@ const claimFindings = ({
   return [
     ...blockedFinding(name, blocked),
     `${name} is ${claim.state}: ${tail}.`,
+    ...deviceFinding(name, claim),
     ...callFinding(name, call),
     ...attemptsFinding(name, { count: attempts, lastError }, blocked),
   ];

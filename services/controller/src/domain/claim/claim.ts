@@ -33,9 +33,17 @@ export interface SetMember {
   readonly uid: string;
 }
 
+export interface DeviceSize {
+  readonly bytes: number;
+  /** What was asked for when it was measured; growth that came later says nothing of it. */
+  readonly wanted: number;
+}
+
 export interface BlockDevice {
   readonly major: number;
   readonly minor: number;
+  /** Absent: an agent of an earlier version, or the volume was being grown. */
+  readonly size?: DeviceSize;
 }
 
 /** What the agent reported about the publication. */

@@ -27,6 +27,8 @@ export type PublishAnswer =
   | {
       readonly kind: "published";
       readonly publication: Publication;
+      /** Of a block device; absent: the agent does not say. */
+      readonly deviceBytes?: number;
       /** What has become of the growth that the permit brought along. */
       readonly growth?: GrowAnswer;
     }

@@ -5,6 +5,7 @@
 import { blockedFor } from "../blocked.ts";
 import { blockedBy } from "../blocked-by.ts";
 import { type Change, noChange, volumeNote } from "../change.ts";
+import { tellingShortDevices, wantedOn, withDeviceSize } from "../claim/device-size.ts";
 import type { Moment } from "../moment.ts";
 import { endingOf, type Failure, noAttempts } from "../outcome.ts";
 import { failedAttempt } from "../retry.ts";
@@ -14,8 +15,13 @@ import { isGrownEverywhere, mustNotRepeat } from "./growth.ts";
 
 /** What became of NodeExpandVolume on one node. */
 export type GrowAnswer =
-  /** 0: the plugin does not say. */
-  | { readonly kind: "grown"; readonly capacity: number }
+  | {
+      readonly kind: "grown";
+      /** 0: the plugin does not say. */
+      readonly capacity: number;
+      /** Of the block device, after the call; absent: it is none, or the agent does not say. */
+      readonly deviceBytes?: number;
+    }
   /** The volume is not published there; its next permit brings the growth along. */
   | { readonly kind: "not-here"; readonly failure: Failure }
   | { readonly kind: "refused"; readonly failure: Failure }
@@ -46,15 +52,26 @@ const sizedByNodes = (volume: VolumeRecord, growth: Growth, answered: number): V
   actual: Math.max(volume.capacity.actual, answered === 0 ? growth.bytes : answered),
 });
 
-const grown = (volume: VolumeRecord, growth: Growth, node: string, capacity: number, at: Moment): Change => {
+type Grown = Extract<GrowAnswer, { kind: "grown" }>;
+
+const grown = (
+  volume: VolumeRecord,
+  growth: Growth,
+  node: string,
+  { capacity, deviceBytes: bytes }: Grown,
+  at: Moment,
+): Change => {
   const { [node]: _over, ...nodes } = growth.nodes;
   const done = [...growth.done.filter((name) => name !== node), node];
+  const wanted = wantedOn(volume, node, true);
+  const measured =
+    bytes === undefined || wanted === undefined ? volume : withDeviceSize(volume, node, { bytes, wanted });
   const after: VolumeRecord = {
-    ...volume,
+    ...measured,
     growth: { ...growth, done, nodes },
     ...(growth.byNodes ? { capacity: sizedByNodes(volume, growth, capacity) } : {}),
   };
-  return told(isGrownEverywhere(after) ? withoutGrowth(after) : after, at);
+  return tellingShortDevices(volume, told(isGrownEverywhere(after) ? withoutGrowth(after) : after, at));
 };
 
 const usersOn = (volume: VolumeRecord, node: string): readonly string[] =>
@@ -127,7 +144,7 @@ export const growthAnswered = (
   if (growth === undefined || growth.done.includes(node) || growth.bytes !== bytes) return noChange(volume);
   switch (answer.kind) {
     case "grown":
-      return grown(volume, growth, node, answer.capacity, at);
+      return grown(volume, growth, node, answer, at);
     case "not-here": {
       const before = growth.nodes[node] ?? fresh;
       const attempts = failedAttempt(before.attempts, answer.failure, at);

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../../../../../test/support/controller/world.ts";
 import { eventMessage } from "../../api/event/convert-event.ts";
-import type { PublishAnswer } from "../../domain/claim/permit.ts";
+import type { Permit, PublishAnswer } from "../../domain/claim/permit.ts";
 
 let world: World;
 
@@ -222,5 +222,66 @@ describe("a release that the agent cannot end", () => {
       return;
     }
     expect.unreachable("the watch ended without it");
+  });
+});
+
+describe("the device of a block volume", () => {
+  const MB = 1_000_000;
+  const said = async (from: string, workload: string) => {
+    const told: string[] = [];
+    for await (const event of world.store.watch(from, AbortSignal.timeout(5_000))) {
+      const { reason, message, severity } = eventMessage(event, "");
+      if (reason === "CLAIM_DEVICE_SMALLER") told.push(`${severity} ${message}`);
+      if (event.body.includes("RELEASED") && event.body.includes(workload)) return told;
+    }
+    return expect.unreachable("the watch ended without the release");
+  };
+  const answering = (
+    bytes: number | undefined,
+    before: (permit: Permit) => Promise<unknown> = async () => undefined,
+  ) => {
+    const { publish } = world.agents;
+    world.agents.publish = async (node, permit, options) => {
+      const answer = await publish(node, permit, options);
+      await before(permit);
+      if (answer.kind !== "published") return answer;
+      const publication = { ...answer.publication, device: { major: 7, minor: 3 } };
+      return { ...answer, publication, ...(bytes === undefined ? {} : { deviceBytes: bytes }) };
+    };
+  };
+
+  it.each([
+    ["smaller", MB - 1, ["its device has 999999 bytes, and 1000000 were asked for"]],
+    ["as big", MB, []],
+    ["bigger", MB + 1, []],
+    ["of a size that an agent of an earlier version does not tell", undefined, []],
+  ])("is measured against what its permit was made for: %s", async (_, bytes, words) => {
+    answering(bytes);
+    const head = await world.store.head();
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    expect(await world.states("web")).toEqual(["ACTIVE"]);
+    const { findings } = await world.commands.explainVolume({ namespace: "default", id: "data" });
+    expect(findings.filter((line) => line.includes("asked for"))).toEqual(
+      words.map((word) => expect.stringContaining(`workload web on node n1: ${word}`)),
+    );
+    await world.release("web");
+    await world.idle();
+    const told = await said(head, "web");
+    expect(told).toEqual(words.map((word) => expect.stringContaining(word)));
+  });
+
+  it("is not short for what was asked for after its permit was made", async () => {
+    answering(MB, ({ volume }) =>
+      world.records.change(volume, (v) => ({
+        volume: { ...v, capacity: { ...v.capacity, required: 3 * MB, actual: 3 * MB } },
+        ended: [],
+        notes: [],
+      })),
+    );
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    const [claim] = Object.values((await world.volume("data")).claims);
+    expect(claim).toMatchObject({ state: "ACTIVE", publication: { device: { size: { bytes: MB, wanted: MB } } } });
   });
 });

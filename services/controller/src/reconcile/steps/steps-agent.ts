@@ -1,6 +1,7 @@
 import { blockOfAgent } from "../../domain/blocked.ts";
 import { blockedBy } from "../../domain/blocked-by.ts";
 import { type Change, noChange } from "../../domain/change.ts";
+import type { Publication } from "../../domain/claim/claim.ts";
 import {
   notMounted,
   permitRefused,
@@ -10,6 +11,7 @@ import {
   released,
   releaseUnknown,
 } from "../../domain/claim/claim-change.ts";
+import { tellingShortDevices, wantedOn } from "../../domain/claim/device-size.ts";
 import { isOfOtherMachine } from "../../domain/claim/grant.ts";
 import { type Permit, type PublishAnswer, permitFor, type ReleaseAnswer } from "../../domain/claim/permit.ts";
 import type { Moment } from "../../domain/moment.ts";
@@ -39,19 +41,34 @@ const grownWith = (
   return { volume: grown.volume, ended: change.ended, notes: [...change.notes, ...grown.notes] };
 };
 
+type PublishedAnswer = Extract<PublishAnswer, { kind: "published" }>;
+
+/** By the size that the volume had when the permit was made: the device cannot have followed what came since. */
+const publicationOf = (
+  { publication, deviceBytes: bytes, growth }: PublishedAnswer,
+  { volume }: Permit,
+  node: NodeRecord,
+): Publication => {
+  const { device } = publication;
+  const wanted = wantedOn(volume, node.name, growth?.kind === "grown");
+  const size = bytes === undefined || wanted === undefined ? {} : { size: { bytes, wanted } };
+  const measured = device === undefined ? {} : { device: { ...device, ...size } };
+  // In another boot, or with another journal, this publication is not there any more.
+  return { ...publication, ...measured, bootId: node.bootId, journalUid: node.journalUid };
+};
+
 const publishOutcome = (
   volume: VolumeRecord,
   uid: string,
   node: NodeRecord,
   answer: PublishAnswer,
-  expandTo: Permit["expandTo"],
+  permit: Permit,
   at: Moment,
 ): Change => {
   switch (answer.kind) {
     case "published": {
-      // In another boot, or with another journal, this publication is not there any more.
-      const publication = { ...answer.publication, bootId: node.bootId, journalUid: node.journalUid };
-      return grownWith(published(volume, uid, publication, at), node.name, expandTo, answer.growth, at);
+      const change = published(volume, uid, publicationOf(answer, permit, node), at);
+      return tellingShortDevices(volume, grownWith(change, node.name, permit.expandTo, answer.growth, at));
     }
     case "not-mounted":
       return notMounted(volume, uid, failed(answer, "fail"), at);
@@ -140,7 +157,7 @@ export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid },
   signal.throwIfAborted();
   await failpoint("controller.offer.after-call");
   const decide = (v: VolumeRecord, at: Moment) =>
-    withHealth(publishOutcome(v, uid, node.record, answer, permit.expandTo, at), name, answer, at);
+    withHealth(publishOutcome(v, uid, node.record, answer, permit, at), name, answer, at);
   if (answer.kind !== "published" && answer.kind !== "uncertain")
     return (await changeWithSets(records, volume, name, decide, { traceId })).changed;
   const { changed } = await records.change(volume, decide, { traceId });
