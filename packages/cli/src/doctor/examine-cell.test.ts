@@ -20,6 +20,7 @@ const cell = (over: {
   readonly open?: boolean;
   readonly missing?: readonly string[];
   readonly nodes?: readonly object[];
+  readonly plugins?: readonly object[];
 }): Clients =>
   ({
     repair: {
@@ -27,7 +28,7 @@ const cell = (over: {
       listStuck: async () => ({ stuck: [] }),
     },
     nodes: { listNodes: async () => ({ nodes: over.nodes ?? [], nextPageToken: "" }) },
-    plugins: { listPlugins: async () => ({ plugins: [], nextPageToken: "" }) },
+    plugins: { listPlugins: async () => ({ plugins: over.plugins ?? [], nextPageToken: "" }) },
   }) as unknown as Clients;
 
 const ids = async (clients: Clients) =>
@@ -50,6 +51,13 @@ test("nodes: blocked, in the future, without a view of the host; plugins: unheal
   expect(await ids(cell({ nodes: [{ ...node, verificationScope: 2 }] }))).toEqual(["node-own-namespace"]);
   expect(await ids(cell({ nodes: [{ ...node, plugins: [plugin] }] }))).toEqual(["plugin-unhealthy"]);
   expect(await ids(cell({ nodes: [{ ...node, plugins: [{ ...plugin, blocked }] }] }))).toEqual(["plugin-quarantined"]);
+});
+
+test("a plugin that says of itself what CSI does not allow", async () => {
+  const odd = { name: "p", schedulable: true, unschedulableBecause: "", findings: ["it lists and does not get"] };
+  const [, found] = await examineCell(cell({ plugins: [odd] }), "c:1", now);
+  expect(found).toMatchObject({ id: "plugin-odd", level: "warning", subject: "p", message: odd.findings[0] });
+  expect(await ids(cell({ plugins: [{ ...odd, findings: [] }] }))).toEqual([]);
 });
 
 test("what is no silence of the controller is not taken for one", async () => {

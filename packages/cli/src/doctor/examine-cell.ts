@@ -70,8 +70,12 @@ const ofStore = ({ open, findings }: VetResponse, address: string): readonly Fin
   return [fault("store-shut", address, what, cure)];
 };
 
-const ofPlugin = ({ name, schedulable, unschedulableBecause }: Plugin): readonly Finding[] =>
-  schedulable ? [] : [fault("plugin-unusable", name, unschedulableBecause, `holdfast plugin status ${name}`)];
+const ofPlugin = ({ name, schedulable, unschedulableBecause, findings }: Plugin): readonly Finding[] => [
+  ...(schedulable ? [] : [fault("plugin-unusable", name, unschedulableBecause, `holdfast plugin status ${name}`)]),
+  ...findings.map((said) =>
+    warning("plugin-odd", name, said, "take another version of the driver, or tell its makers"),
+  ),
+];
 
 export const examineCell = async (clients: Clients, address: string, now: number): Promise<readonly Finding[]> => {
   try {

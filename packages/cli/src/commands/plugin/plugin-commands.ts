@@ -71,6 +71,7 @@ export const statusPlugin: Command = {
               ["Controller", halfWords(plugin.controller)],
               ["Node", halfWords(plugin.node)],
               ["Missed", plugin.missed.map((one) => `${one.node} since ${one.since?.toISOString() ?? "?"}`).join(", ")],
+              ["Findings", plugin.findings.join("; ")],
               ["Volumes", String(plugin.volumeCount)],
               ["Can", supportWords(plugin.capabilities?.plugin)],
               ["As a controller", supportWords(plugin.capabilities?.controller)],

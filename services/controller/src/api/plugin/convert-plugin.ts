@@ -15,6 +15,7 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { attachmentModeMessage } from "@holdfast/shared/grpc/convert-model";
 import type { NodePlugin } from "../../domain/node/node.ts";
+import { pluginFindings } from "../../domain/plugin/plugin-findings.ts";
 import { defaultProfile, type PluginProfile } from "../../domain/plugin/plugin-profile.ts";
 import type { MissedInstance } from "../../domain/plugin/plugin-record.ts";
 import type { PluginHalf, PluginSighting, PluginSummary } from "../../domain/plugin/plugin-sighting.ts";
@@ -184,6 +185,7 @@ export const pluginMessage = (parts: PluginParts, volumes = 0): Plugin => {
     capabilities: capabilitySet(summary.capabilities),
     emptySince: dateOf(parts.emptySince),
     calls: undefined,
+    findings: [...pluginFindings(parts.name, summary.capabilities)],
     missed: Object.entries(parts.missed)
       .slice(0, shownInstances)
       .map(([node, { version, since }]) => ({ node, version, since: new Date(since) })),
