@@ -180,6 +180,7 @@ test.skipIf(!root)("snapshot create, list, status, delete; groups", async () => 
   await golden("snapshot-list", "snapshot list --volume db");
   await golden("snapshot-status", "snapshot status db-monday");
   await golden("snapshot-delete-forget", "snapshot delete db-monday --forget", 4);
+  await golden("snapshot-create-topology", "snapshot create db db-there --topology zone=a", 4);
   await golden("snapshot-create-missing", "snapshot create nothing nothing-monday", 3);
   expect((await run("snapshot delete db-monday")).out).toBe("default/db-monday is gone\n");
   await golden("snapshot-delete", "snapshot delete db-monday");

@@ -10,12 +10,19 @@ import type { Command } from "../../frame/command.ts";
 import { shown } from "../../frame/output.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
 import { allPages, pageSize } from "../all-pages.ts";
-import { labelsOf, optionWords } from "../option-words.ts";
+import { labelsOf, optionWords, usage } from "../option-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitSnapshot } from "./await-snapshot.ts";
 import { forgetOption, snapshotColumns, snapshotDetails, snapshotStates } from "./snapshot-words.ts";
 
 const snapshotArg = { name: "snapshot", help: "the snapshot's id", completes: "snapshot" } as const;
+
+const placeOf = (place: string): { readonly segments: Record<string, string> } => {
+  const parts = place.split(",");
+  const segments = labelsOf("--topology", parts);
+  if (Object.keys(segments).length < parts.length) throw usage(`--topology ${place}: names a key twice`);
+  return { segments };
+};
 
 export const createSnapshot: Command = {
   path: ["snapshot", "create"],
@@ -29,10 +36,21 @@ export const createSnapshot: Command = {
   options: [
     { flags: "--parameter <key=value>", help: "the plugin's own; may be repeated", many: true },
     { flags: "--label <key=value>", help: "may be repeated", many: true },
+    {
+      flags: "--topology <key=value>",
+      help: "a place where volumes are to be made from it, more keys of it after a comma; repeated: one place or another",
+      many: true,
+    },
     { flags: "--until <state>", help: "cut or ready (default ready)", completes: ["cut", "ready"] },
     noWaitOption,
   ],
-  examples: [{ line: "holdfast snapshot create data data-monday", says: "cut it and wait until it is READY" }],
+  examples: [
+    { line: "holdfast snapshot create data data-monday", says: "cut it and wait until it is READY" },
+    {
+      line: "holdfast snapshot create data data-monday --topology topology.example.com/zone=a",
+      says: "of a plugin with SNAPSHOT_ACCESSIBILITY_CONSTRAINTS: volumes in zone a can be made from it",
+    },
+  ],
   async run(context, input) {
     const id = input.arg("snapshot");
     const at = `--namespace ${context.settings.namespace}`;
@@ -43,6 +61,7 @@ export const createSnapshot: Command = {
       volume: input.arg("volume"),
       parameters: labelsOf("--parameter", input.list("parameter")),
       labels: labelsOf("--label", input.list("label")),
+      topology: input.list("topology").map(placeOf),
       waitUntilReady,
     };
     let answer = await context.clients.snapshots.createSnapshot(request);
