@@ -170,6 +170,21 @@ describe.skipIf(!root)("the health of a volume over real processes", () => {
     await expectClean(cluster);
   });
 
+  it("[C82] is kept when the backend does not know the volume any more, which is looked up", async () => {
+    const { externalId } = await makeVolume(cluster, "lost");
+    const { client } = cluster.backend;
+    await client.setHealth(externalId, [{ status: 1, reason: "PathLost", message: "" }]);
+    const lost = async () => (await cluster.volumes.getVolume({ namespace, id: "lost" })).volume;
+    await until("its health to be shown", async () => ((await lost())?.health.length ?? 0) > 0, 60_000);
+    const calls = async (method: string) =>
+      (await client.record()).filter((call) => call.method === method && call.volume === externalId).length;
+    await client.dropVolume(externalId);
+    await until("the look", async () => (await calls("ControllerGetVolume")) > 0, 60_000);
+    expect(await calls("ControllerGetVolumeHealth")).toBeGreaterThan(0);
+    expect(await lost()).toMatchObject({ blocked: undefined, health: [{ node: "" }] });
+    await removeVolume(cluster, "lost");
+  });
+
   it("of the way to the storage is shown with the node's plugin, told, and counted in placement", async () => {
     await makeVolume(cluster, id);
     const client = createGrpcClient(EventServiceDefinition, channel, { log });

@@ -228,7 +228,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       signal: work.signal,
     });
     const servers = wireServers({ config, gate, lifecycle, log, metrics });
-    const { stats, lookAtVolumes } = wireFigures({ ...acting, profiles: pluginRecords, config, random, metrics });
+    const figures = wireFigures({ ...acting, repair, profiles: pluginRecords, config, random, metrics });
     const api = {
       commands,
       recent: records.recent,
@@ -252,7 +252,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       admission: pluginParts.admission,
       store,
       command,
-      stats,
+      stats: figures.stats,
       api,
       ...{ places: placement.places, audit: repair.audit, wake: reconciler.wake },
     });
@@ -262,7 +262,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       snapshots: snapshots.service,
       nodes: nodeParts.nodes,
       plugins: nodeParts.plugins,
-      volumes: createVolumeService({ ...api, stats }),
+      volumes: createVolumeService({ ...api, stats: figures.stats }),
       claims: createClaimService(api),
       events: createEventService({ feed: store }),
       placement: placement.service,
@@ -275,7 +275,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       inBackground("looking after stored secrets", kept.upkeep.run(work.signal));
       for (const [what, task] of nodeParts.background()) inBackground(what, task);
       inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal: work.signal }));
-      inBackground("looking at the condition of volumes", lookAtVolumes());
+      inBackground("looking at the condition of volumes", figures.lookAtVolumes());
       await Promise.all([reconciler.start(), snapshots.reconciler.start()]);
       inBackground("telling that this controller is there", repair.onRecord());
       inBackground("writing backups", keepBackups({ ...basics, config, store, gate, controllerId: id, metrics }));

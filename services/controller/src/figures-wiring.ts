@@ -4,6 +4,7 @@ import { createVolumeStats, type VolumeStatsDeps } from "./commands/volume/volum
 import type { ControllerConfig } from "./config.ts";
 import { type ConditionMonitorOptions, createConditionMonitor } from "./figures/condition-monitor.ts";
 import { createHealthMonitor, type HealthMonitorOptions } from "./figures/health-monitor.ts";
+import { createLostVolumes, type LostVolumesOptions } from "./figures/lost-volumes.ts";
 import { createNodeFigures } from "./figures/node-figures.ts";
 import type { Nodes } from "./ports.ts";
 import { readListing } from "./reconcile/two-way/two-way-listing.ts";
@@ -11,11 +12,16 @@ import { readListing } from "./reconcile/two-way/two-way-listing.ts";
 export interface FiguresWiring
   extends Omit<ConditionMonitorOptions, "nodes" | "records" | "clock" | "intervalMs" | "plugins">,
     Pick<VolumeStatsDeps, "clock"> {
-  readonly records: ConditionMonitorOptions["records"] & HealthMonitorOptions["records"] & VolumeStatsDeps["records"];
+  readonly records: ConditionMonitorOptions["records"] &
+    HealthMonitorOptions["records"] &
+    LostVolumesOptions["records"] &
+    VolumeStatsDeps["records"];
   readonly config: Pick<ControllerConfig, "conditionInterval">;
   readonly plugins: ConditionMonitorOptions["plugins"] &
     HealthMonitorOptions["plugins"] &
-    Pick<HealthMonitorOptions, "health">;
+    Pick<HealthMonitorOptions, "health"> &
+    Pick<LostVolumesOptions, "listings">;
+  readonly repair: Pick<LostVolumesOptions, "orphans">;
   readonly nodes: Nodes;
   readonly clock: ConditionMonitorOptions["clock"];
   readonly metrics: Metrics;
@@ -27,8 +33,15 @@ const pages = { pageSize: 200, maxPages: 5_000, maxRestarts: 2 };
 export const wireFigures = (deps: FiguresWiring) => {
   const figures = createNodeFigures(deps);
   const intervalMs = deps.config.conditionInterval;
+  const lost = createLostVolumes({
+    ...deps,
+    orphans: deps.repair.orphans,
+    listings: deps.plugins.listings,
+    baseMs: intervalMs,
+  });
   const health = createHealthMonitor({
     ...deps,
+    lost,
     health: deps.plugins.health,
     intervalMs,
     readAll: (ask) => readListing({ ask, ...pages }),

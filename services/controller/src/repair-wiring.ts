@@ -74,6 +74,7 @@ export const wireRepair = (parts: RepairParts) => {
       quotas: createQuotaService({ tracing, quotas: createQuotaCommands({ ...parts, audit }) }),
     },
     audit,
+    orphans,
     sweep,
     onRecord,
   };

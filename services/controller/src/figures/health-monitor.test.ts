@@ -5,9 +5,11 @@ import { createWorld, type World } from "../../../../test/support/controller/wor
 import { checkPlacementQuery } from "../commands/placement/check-placement.ts";
 import { createKnownCapacity } from "../commands/placement/known-capacity.ts";
 import type { Outcome } from "../domain/outcome.ts";
+import type { OrphanFinding } from "../domain/repair/orphan.ts";
 import { readListing } from "../reconcile/two-way/two-way-listing.ts";
 import { createNodeIndex } from "../records/node-index.ts";
 import { createHealthMonitor, type HealthMonitor } from "./health-monitor.ts";
+import { createLostVolumes } from "./lost-volumes.ts";
 
 let world: World;
 let monitor: HealthMonitor;
@@ -17,6 +19,11 @@ let truth: Map<string, readonly VolumeHealthEntry[]>;
 let hidden: Set<string>;
 let asked: string[];
 let broken: "never" | "list" | "get";
+/** External ids that the backend does not know when it is asked how the volume is, and what ControllerGetVolume says of them then. */
+let unknown: Map<string, "gone" | "there" | "no answer">;
+let single: "yes" | "no";
+let looks: string[];
+let orphans: OrphanFinding[];
 
 const entry = (status: VolumeHealthEntry["status"], reason = "Told"): VolumeHealthEntry => ({
   status,
@@ -26,6 +33,18 @@ const entry = (status: VolumeHealthEntry["status"], reason = "Told"): VolumeHeal
 const failed: Outcome<never> = {
   kind: "unknown",
   failure: { reason: "UNAVAILABLE", message: "no answer", advice: "again", code: "UNAVAILABLE" },
+};
+const listedVolume = {
+  externalId: "",
+  capacity: 1,
+  context: {},
+  accessible: [],
+  sourceSnapshot: "",
+  sourceVolume: "",
+};
+const notFound: Outcome<never> = {
+  kind: "refused",
+  failure: { reason: "NOT_AT_BACKEND", message: "no such volume", advice: "block", code: "NOT_FOUND" },
 };
 const external = async (id: string) => (await world.volume(id)).externalId;
 const health = async (id = "a") => (await world.volume(id)).health ?? {};
@@ -57,6 +76,34 @@ beforeEach(async () => {
   hidden = new Set();
   asked = [];
   broken = "never";
+  unknown = new Map();
+  single = "yes";
+  looks = [];
+  orphans = [];
+  const signal = new AbortController().signal;
+  const lost = createLostVolumes({
+    records: world.records,
+    listings: {
+      can: () => ({ ready: true, reason: "", volumes: "no", publishedNodes: "no", snapshots: "no", single }),
+      tells: () => true,
+      volume: async (_, externalId) => {
+        looks.push(externalId);
+        const said = unknown.get(externalId);
+        if (said === "no answer") return failed;
+        return { kind: "done", value: said === "gone" ? undefined : { ...listedVolume, externalId } };
+      },
+    },
+    orphans: {
+      async found(finding) {
+        orphans.push(finding);
+        return { ...finding, id: "o", foundAt: 0, seenAt: 0 };
+      },
+    },
+    clock: world.clock,
+    random: () => 0,
+    signal,
+    baseMs: 60_000,
+  });
   world.backend.setFacts({ tellsHealth: "yes", listsHealth: "yes" });
   monitor = createHealthMonitor({
     records: world.records,
@@ -72,6 +119,7 @@ beforeEach(async () => {
       },
       of: async ({ id, externalId }) => {
         asked.push(id);
+        if (unknown.has(externalId)) return notFound;
         return broken === "get" ? failed : { kind: "done", value: truth.get(externalId) ?? [] };
       },
     },
@@ -79,7 +127,8 @@ beforeEach(async () => {
     clock: world.clock,
     random: () => 0.5,
     log: createMemoryLogger(),
-    signal: new AbortController().signal,
+    signal,
+    lost,
   });
 });
 
@@ -255,4 +304,63 @@ it("DATA_LOSS is told with the way back, and an unknown number without any", asy
   expect(await events(() => monitor.round())).toEqual(["UNRECOGNISED: its backend says UNRECOGNISED(9) (New): why"]);
   truth.set(id, []);
   expect(await events(() => monitor.round())).toEqual(["GOOD: its backend knows of nothing adverse any more"]);
+});
+
+describe("[C82] a volume that its backend does not know when it is asked how it is", () => {
+  const minute = 60_000;
+  const rounds = async (count: number) => {
+    for (let n = 0; n < count; n += 1) {
+      await world.clock.advance(minute);
+      await monitor.round();
+    }
+  };
+  beforeEach(async () => {
+    world.backend.setFacts({ tellsHealth: "yes", listsHealth: "no" });
+    await world.clock.advance(5 * minute);
+  });
+
+  it("is looked up, and written down for a person when it is gone; all others are asked as ever", async () => {
+    unknown.set(await external("a"), "gone");
+    await rounds(1);
+    expect(asked).toEqual(["a", "b", "c"]);
+    expect(looks).toEqual([await external("a")]);
+    expect(orphans).toMatchObject([{ kind: "record", namespace: "default", volume: "a" }]);
+    expect(await world.volume("a")).toMatchObject({ state: "AVAILABLE" });
+    expect((await world.volume("a")).blocked).toBeUndefined();
+  });
+
+  it("is asked about again after ever longer pauses, until it answers", async () => {
+    unknown.set(await external("a"), "gone");
+    await rounds(16);
+    expect(asked.filter((id) => id === "b")).toHaveLength(16);
+    // Half of 2, 4, 8 and 16 minutes.
+    expect(asked.filter((id) => id === "a")).toHaveLength(5);
+    unknown.clear();
+    await rounds(20);
+    const before = asked.filter((id) => id === "a").length;
+    await rounds(3);
+    expect(asked.filter((id) => id === "a")).toHaveLength(before + 3);
+    unknown.set(await external("a"), "gone");
+    await rounds(4);
+    expect(asked.filter((id) => id === "a")).toHaveLength(before + 6);
+  });
+
+  it.each(["there", "no answer"] as const)("is not written down when the look says otherwise: %s", async (said) => {
+    unknown.set(await external("a"), said);
+    await rounds(1);
+    expect([looks.length, orphans]).toEqual([1, []]);
+  });
+
+  it("nor without a plugin that can be looked at, nor while it changes", async () => {
+    unknown.set(await external("a"), "gone");
+    single = "no";
+    await rounds(1);
+    expect([looks, orphans]).toEqual([[], []]);
+    single = "yes";
+    unknown.set(await external("b"), "gone");
+    await world.claim("web", "n1", ["b"]);
+    await world.idle();
+    await monitor.round();
+    expect([looks, orphans]).toEqual([[await external("b")], []]);
+  });
 });

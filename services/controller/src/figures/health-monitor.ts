@@ -20,6 +20,7 @@ import type { VolumeSample } from "../domain/volume/volume-sample.ts";
 import type { BackendHealth, ControllerPlugins } from "../ports.ts";
 import { pagesOf } from "../records/pages-of.ts";
 import type { VolumeRecords } from "../records/volume/volume-records.ts";
+import type { LostVolumes } from "./lost-volumes.ts";
 
 type AskForHealth = (page: ListingRequest) => Promise<Outcome<ListingPage<ListedHealth>>>;
 type ListingStep =
@@ -31,6 +32,7 @@ export interface HealthMonitorOptions {
   readonly records: Pick<VolumeRecords, "list" | "change" | "owner" | "recent">;
   readonly plugins: Pick<ControllerPlugins, "facts" | "names">;
   readonly health: BackendHealth;
+  readonly lost: LostVolumes;
   /** Reads a listing from its start to its end, or says that it broke off. */
   readonly readAll: (ask: AskForHealth) => AsyncIterable<ListingStep>;
   readonly clock: Clock;
@@ -64,6 +66,7 @@ export const createHealthMonitor = (options: HealthMonitorOptions): HealthMonito
     records,
     plugins,
     health,
+    lost,
     readAll,
     clock,
     random,
@@ -100,11 +103,17 @@ export const createHealthMonitor = (options: HealthMonitorOptions): HealthMonito
   const askAbout = async (volume: VolumeRecord): Promise<boolean> => {
     const { state, intent } = volume;
     if (state !== "AVAILABLE" || intent !== undefined || volume.externalId === "") return true; // H4
+    if (lost.rests(volume)) return true;
     const answer = await health.of(volume, { signal, attempt: 1 });
-    if (answer.kind === "done") await store(volume, "backend", answer.value);
-    else
-      log.debug("a plugin did not say how a volume is", { volume: volumeKey(volume), error: answer.failure.message });
-    return answer.kind === "done";
+    if (answer.kind === "done") {
+      lost.known(volume);
+      await store(volume, "backend", answer.value);
+      return true;
+    }
+    log.debug("a plugin did not say how a volume is", { volume: volumeKey(volume), error: answer.failure.message });
+    if (answer.failure.code !== "NOT_FOUND") return false;
+    await lost.notFound(volume);
+    return true;
   };
 
   /** One that does not answer is left alone for this round: a hung plugin would cost each question its deadline. */

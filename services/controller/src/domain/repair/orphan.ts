@@ -110,6 +110,9 @@ export const mountOrphan = (node: string, path: string): OrphanFinding => ({
   detail: `mounted under the root of the agent of node ${node}, whose journal does not explain it`,
 });
 
+/** What a backend may need to list what it has just done, and clocks may differ by. */
+export const settleMs = 60_000;
+
 /** When the page was asked for, less the time that a backend may take to list what it has just done. */
 export interface Sighting {
   readonly before: number;

@@ -24,8 +24,6 @@ export interface TwoWayDeps {
   readonly signal: AbortSignal;
 }
 
-/** What a backend may need to list what it has just done, and clocks may differ by. */
-export const settleMs = 60_000;
 /** 48 bits of an id: two that fall together hide a missing row from this pass, and never invent one. */
 export const mark = (id: string): number => createHash("sha256").update(id).digest().readUIntBE(0, 6);
 

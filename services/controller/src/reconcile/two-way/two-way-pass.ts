@@ -9,8 +9,8 @@
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { reattachNotWanted } from "../../domain/attachment/owed-change.ts";
 import type { ListedVolume } from "../../domain/listing.ts";
-import { judgeListed } from "../../domain/repair/orphan.ts";
-import { type Gathered, mark, maxSuspects, pairKey, settleMs, type TwoWayDeps } from "./two-way-facts.ts";
+import { judgeListed, settleMs } from "../../domain/repair/orphan.ts";
+import { type Gathered, mark, maxSuspects, pairKey, type TwoWayDeps } from "./two-way-facts.ts";
 import { type ListingStep, readListing } from "./two-way-listing.ts";
 import { compareSnapshots } from "./two-way-snapshots.ts";
 import { settleSuspects } from "./two-way-suspects.ts";
