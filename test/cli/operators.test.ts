@@ -32,6 +32,16 @@ afterAll(async () => {
   await rm(dir ?? "/nonexistent", { recursive: true, force: true });
 });
 
+const shop = (...members: readonly (readonly [source: string, id: string])[]): string =>
+  [
+    "group: shop",
+    "members:",
+    ...members.flatMap(([source, id]) => [
+      `  - source: ${source}`,
+      `    id: ${id}`,
+      "    capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer, fs_type: ext4 }]",
+    ]),
+  ].join("\n");
 const files = {
   "data.yaml": `
 id: data
@@ -48,6 +58,9 @@ capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer, 
   "profile.yaml": "max_concurrent_calls: 8\nallowed_fs_types: [ext4, xfs]\n",
   "place.yaml":
     "capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer }]\ntopology: { segments: { zone: a } }\n",
+  "shop.yaml": shop(["db", "db-2"], ["wal", "wal-2"]),
+  "shop-other.yaml": shop(["db", "wal-2"], ["wal", "db-2"]),
+  "shop-bad.yaml": shop(["db", "db-3"], ["log", "log-3"]),
   "login.yaml": "user: admin\npassword: hunter2-canary\n",
   "bad-login.yaml": "user: admin\nport: 5432\n",
 };
@@ -187,6 +200,11 @@ test.skipIf(!root)("snapshot create, list, status, delete; groups", async () => 
   await golden("snapshot-create-group", "snapshot create-group shop db=db-1 wal=wal-1");
   await golden("snapshot-list-groups", "snapshot list-groups");
   await golden("snapshot-group-status", "snapshot group-status shop");
+  await golden("snapshot-restore-group", "snapshot restore-group shop.yaml");
+  await golden("snapshot-restore-group-other", "snapshot restore-group shop-other.yaml", 4);
+  await golden("snapshot-restore-group-bad", "snapshot restore-group shop-bad.yaml", 2);
+  await golden("volume-status-restored", "volume status db-2");
+  for (const id of ["db-2", "wal-2"]) await run(`volume delete ${id}`);
   expect((await run("snapshot delete-group shop")).out).toBe("default/shop is gone\n");
   await golden("snapshot-delete-group", "snapshot delete-group shop");
 });

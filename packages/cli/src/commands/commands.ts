@@ -16,6 +16,7 @@ import { reportCommands } from "./repair/report-commands.ts";
 import { runDoctor } from "./run-doctor.ts";
 import { deleteSecret, listSecrets, putSecret } from "./secret-commands.ts";
 import { createGroup, deleteGroup, listGroups, statusGroup } from "./snapshot/group-commands.ts";
+import { restoreGroup } from "./snapshot/restore-group.ts";
 import { createSnapshot, deleteSnapshot, listSnapshots, statusSnapshot } from "./snapshot/snapshot-commands.ts";
 import { upgradeCommands } from "./upgrade-commands.ts";
 import { expandVolume, labelVolume, modifyVolume } from "./volume/change-volume.ts";
@@ -67,6 +68,7 @@ const subjects: readonly Command[] = [
   listGroups,
   statusGroup,
   deleteGroup,
+  restoreGroup,
   listNodes,
   statusNode,
   statsNode,

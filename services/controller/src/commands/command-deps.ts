@@ -13,7 +13,7 @@ export interface CommandDeps {
   readonly plugins: ControllerPlugins & SnapshotPlugins;
   readonly gate: StoreGate;
   /** The one order of all commits. */
-  readonly feed: Pick<Store, "head" | "watch">;
+  readonly feed: Pick<Store, "head" | "watch" | "format">;
   readonly secrets: SecretReferences;
   readonly clock: Clock;
   readonly ids: Ids;

@@ -8,6 +8,7 @@ import { type Attempts, noAttempts } from "./outcome.ts";
 import { triesAt } from "./retry.ts";
 import { isPending } from "./size/expansion.ts";
 import { expandsBeforeGrants, isGrownEverywhere, isUnused, mustNotRepeat, owingNodes } from "./size/growth.ts";
+import { owesRestoreEnd } from "./volume/group-restore.ts";
 import { isModifying } from "./volume/modification.ts";
 import type { VolumeRecord } from "./volume/volume.ts";
 import { isRegistered } from "./volume/volume-registration.ts";
@@ -31,6 +32,7 @@ export type Step =
   | LiftStep
   | { readonly do: "end growth"; readonly lane: "grant" }
   | { readonly do: "end ephemeral"; readonly lane: "grant" }
+  | { readonly do: "end restore"; readonly lane: "grant" }
   | { readonly do: "grant"; readonly lane: "grant"; readonly uid: string }
   | { readonly do: "expire"; readonly lane: "grant"; readonly uid: string };
 
@@ -179,6 +181,7 @@ const waitsForForeign: Record<Step["do"], "no" | "on that node" | "yes"> = {
   lift: "yes",
   "end growth": "no",
   "end ephemeral": "yes",
+  "end restore": "yes",
   grant: "no",
   expire: "no",
 };
@@ -220,6 +223,7 @@ export const planSteps = (volume: VolumeRecord, now: number, hurry = false): Ste
   take(grantSteps(volume));
   const ends = endsAt(volume);
   if (ends !== undefined) take([{ step: { do: "end ephemeral", lane: "grant" }, at: ends }]);
+  if (owesRestoreEnd(volume)) take([{ step: { do: "end restore", lane: "grant" }, at: 0 }]);
   return { ready, next };
 };
 

@@ -105,6 +105,15 @@ export const volumeDetails = (volume: Volume, now: number): readonly Detail[] =>
     "Ends with",
     volume.ephemeral === undefined ? "" : `claim ${volume.ephemeral.alias} of ${volume.ephemeral.workload}`,
   ],
+  [
+    "Restored",
+    volume.restore === undefined
+      ? ""
+      : `from snapshot group ${volume.restore.group}, together with ${volume.restore.members
+          .filter(({ id }) => id !== volume.id)
+          .map(({ id }) => id)
+          .join(", ")}`,
+  ],
   ["Reclaim", reclaimPolicies.of(volume.policy?.reclaim ?? 0)],
   ["Claims", volume.holders.map((h) => `${h.workload}/${h.alias} on ${h.node}`).join("; ")],
   ["Attachments", volume.attachments.map((a) => `${a.node} ${attachmentStates.of(a.state)}`).join("; ")],

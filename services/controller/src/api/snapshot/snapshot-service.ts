@@ -22,6 +22,7 @@ import {
   snapshotMessage,
   snapshotSecretsFrom,
 } from "./convert-snapshot.ts";
+import { createRestores } from "./restore-group.ts";
 
 type SnapshotService = Implementation<typeof SnapshotServiceDefinition>;
 
@@ -54,6 +55,7 @@ interface Window {
 
 export const createSnapshotService = (deps: SnapshotApiDeps): SnapshotService => ({
   ...createWrites(deps),
+  ...createRestores(deps),
   ...createReads(deps),
 });
 
@@ -172,7 +174,10 @@ const createWrites = (deps: SnapshotApiDeps): Pick<SnapshotService, Writes> => {
   };
 };
 
-const createReads = ({ snapshots, granted }: SnapshotApiDeps): Omit<SnapshotService, Writes> => {
+const createReads = ({
+  snapshots,
+  granted,
+}: SnapshotApiDeps): Omit<SnapshotService, Writes | "restoreSnapshotGroup"> => {
   const blocks = async function* (request: Window, base: string, target: string, context: CallContext) {
     const { namespace, startingOffset, maxResults } = request;
     const totalMs = Math.min(context.remainingMs(), longestStreamMs);

@@ -62,10 +62,14 @@ const isLate = (binding: VolumeBinding, checks: Checks): boolean => {
   return binding === VolumeBinding.VOLUME_BINDING_FIRST_CLAIM;
 };
 
-export const createVolumeInput = (request: CreateVolumeRequest, checks: Checks): CreateVolumeInput => ({
-  namespace: request.namespace,
+type Made = Pick<
+  CreateVolumeRequest,
+  "id" | "capacity" | "capabilities" | "parameters" | "mutableParameters" | "topology" | "secrets" | "labels" | "policy"
+>;
+
+/** What is said of every volume that is made, whatever it is made from. */
+export const madeInput = (namespace: string, request: Made, checks: Checks) => ({
   id: request.id,
-  plugin: request.plugin,
   capacity: {
     required: Number(request.capacity?.requiredBytes ?? 0n),
     limit: Number(request.capacity?.limitBytes ?? 0n),
@@ -77,12 +81,18 @@ export const createVolumeInput = (request: CreateVolumeRequest, checks: Checks):
     required: (request.topology?.required ?? []).map(({ segments }) => segments),
     preferred: (request.topology?.preferred ?? []).map(({ segments }) => segments),
   },
-  contentSource: sourceFrom(request.contentSource, checks),
-  lateBinding: isLate(request.binding, checks),
-  secretRefs: secretsFrom(request.namespace, request.secrets),
-  inlineSecrets: request.inlineSecrets,
+  secretRefs: secretsFrom(namespace, request.secrets),
   labels: request.labels,
   policy: policyFrom(request.policy, false, checks),
+});
+
+export const createVolumeInput = (request: CreateVolumeRequest, checks: Checks): CreateVolumeInput => ({
+  ...madeInput(request.namespace, request, checks),
+  namespace: request.namespace,
+  plugin: request.plugin,
+  contentSource: sourceFrom(request.contentSource, checks),
+  lateBinding: isLate(request.binding, checks),
+  inlineSecrets: request.inlineSecrets,
   requestId: request.requestId,
 });
 

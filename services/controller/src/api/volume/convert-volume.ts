@@ -4,6 +4,7 @@ import { compareEpochs, zeroEpoch } from "@holdfast/model/epoch";
 import type { Topology } from "@holdfast/shared/gen/holdfast/v1/common";
 import {
   AttachmentState,
+  GroupRestoreEnd,
   IntentOperation,
   NodeLossPolicy,
   ReclaimPolicy,
@@ -25,6 +26,7 @@ import type {
   Attachment,
   Bar,
   ContentSource,
+  GroupRestore,
   Intent,
   Segments,
   VolumePolicy,
@@ -129,6 +131,19 @@ const holdersOf = (volume: VolumeRecord): readonly VolumeHolder[] =>
       readOnly: claim.readOnly,
     }));
 
+const restoreEnds = {
+  undone: GroupRestoreEnd.GROUP_RESTORE_END_UNDONE,
+  kept: GroupRestoreEnd.GROUP_RESTORE_END_KEPT,
+} as const;
+
+const restoreMessage = (restore: GroupRestore | undefined): WireVolume["restore"] =>
+  restore && {
+    uid: restore.uid,
+    group: restore.group,
+    members: restore.members.map(({ source, id }) => ({ source, id })),
+    end: restore.end === undefined ? GroupRestoreEnd.GROUP_RESTORE_END_UNSPECIFIED : restoreEnds[restore.end],
+  };
+
 export const volumeMessage = ({ volume, rev }: VolumeView): WireVolume => {
   const holders = holdersOf(volume);
   const attachments = Object.values(volume.attachments);
@@ -178,6 +193,7 @@ export const volumeMessage = ({ volume, rev }: VolumeView): WireVolume => {
     expansion: expansionMessage(volume),
     modification: modificationMessage(volume),
     ephemeral: volume.ephemeral && { workload: volume.ephemeral.workload, alias: volume.ephemeral.alias },
+    restore: restoreMessage(volume.restore),
     attempts: volume.attempts.count,
     nextTry: dateOf(volume.attempts.nextTry),
     revision: BigInt(rev),

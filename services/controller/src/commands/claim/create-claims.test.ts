@@ -72,6 +72,26 @@ describe("CreateClaims", () => {
     expect(await world.states("older")).toEqual(["ACTIVE", "ACTIVE"]);
   });
 
+  it("GR2 marks a volume that was restored in a set from the commit of its first claim on, queued or granted", async () => {
+    for (const id of ["a", "b"]) {
+      await world.makeVolume(id);
+      const members = ["a", "b"].map((one) => ({ source: `old-${one}`, id: one }));
+      await world.records.change({ namespace: "default", id }, (volume) => ({
+        volume: { ...volume, restore: { uid: "set", group: "g", members } },
+        ended: [],
+        notes: [],
+      }));
+    }
+    await world.claim("web", "n1", ["a"]);
+    await world.claim("late", "n2", ["a"], queue);
+    expect((await world.volume("a")).restore?.claimed).toBe(true);
+    expect((await world.volume("b")).restore?.claimed).toBeUndefined();
+    await world.release("web");
+    await world.release("late");
+    await world.idle();
+    expect((await world.volume("a")).restore?.claimed).toBe(true);
+  });
+
   it("grants a set of three all or not at all", async () => {
     for (const id of ["a", "b", "c"]) await world.makeVolume(id);
     await world.claim("other", "n2", ["b"]);

@@ -11,6 +11,7 @@ import { byteLength, limits } from "../../domain/limits.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { noAttempts } from "../../domain/outcome.ts";
 import { chooseCapability } from "../../domain/volume/capability-match.ts";
+import { restoreClaimed } from "../../domain/volume/group-restore.ts";
 import { type VolumeCapability, type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
 import {
   capabilityMismatch,
@@ -205,7 +206,7 @@ export const decideClaims = (
   const queued = new Map<string, Note[]>();
   for (const { key, volume, claim } of added) {
     const member: Claim = { ...claim, set };
-    const after = claimed(withClaim(drafts.get(key) ?? volume, member, at.now));
+    const after = restoreClaimed(claimed(withClaim(drafts.get(key) ?? volume, member, at.now)));
     drafts.set(key, after);
     queued.set(key, [...(queued.get(key) ?? []), claimNote(after, member)]);
   }

@@ -65,6 +65,21 @@ const callsOwed = (volume: VolumeRecord): boolean =>
   volume.state === "DELETING" ||
   Object.values(volume.claims).some((c) => c.state === "ATTACHING" || c.state === "DETACHING");
 
+const restoreEnds = {
+  undone: "As it failed, the others were deleted.",
+  kept: "It failed, and the others stay, as there was a claim of one of them.",
+} as const;
+
+const restoreFindings = ({ restore, state }: VolumeRecord, name: string): readonly string[] => {
+  if (restore === undefined) return [];
+  const { members, group, end } = restore;
+  const set = `${name} was restored from snapshot group ${group} together with ${members.length - 1} others.`;
+  if (end !== undefined) return [`${set} ${restoreEnds[end]}`];
+  return [
+    state === "FAILED" ? `${set} Whether they are deleted is decided once nothing is cut or made from them.` : set,
+  ];
+};
+
 const volumeFindings = (volume: VolumeRecord, trouble: string): readonly string[] => {
   const name = `volume ${volumeKey(volume)}`;
   return [
@@ -83,6 +98,7 @@ const volumeFindings = (volume: VolumeRecord, trouble: string): readonly string[
       : [
           `${name} came with claim ${volume.ephemeral.alias} of workload ${volume.ephemeral.workload}, and is deleted with its data once its claims are over.`,
         ]),
+    ...restoreFindings(volume, name),
     ...(trouble === "" ? [] : [`${name} waits for its plugin: ${trouble}.`]),
     ...(volume.state === "AVAILABLE" ? [] : attemptsFinding(name, volume.attempts, volume.blocked)),
     ...(volume.intent?.node === undefined ? callFinding(name, volume.intent?.call) : []),

@@ -43,7 +43,7 @@ export const snapshotNotReady = (record: CutRecord): HoldfastError =>
   new HoldfastError({
     kind: "precondition",
     reason: "SNAPSHOT_NOT_READY",
-    message: `snapshot ${volumeKey(record)} of plugin ${record.plugin} is ${record.goal === "absent" ? "being deleted" : record.state}; wait until it is READY`,
+    message: `${record.kind === "group" ? "snapshot group" : "snapshot"} ${volumeKey(record)} of plugin ${record.plugin} is ${record.goal === "absent" ? "being deleted" : record.state}; wait until it is READY`,
     metadata: { ...named(record), state: record.state },
   });
 
@@ -58,6 +58,27 @@ export const snapshotInUse = (
     reason: "SNAPSHOT_IN_USE",
     message,
     metadata: { namespace: record.namespace, snapshot: record.id, [by.kind]: by.id },
+  });
+
+/** Nothing of the set is made: `volumes` have ids of it. */
+export const restoreTaken = (volumes: readonly VolumeRef[], field: string): HoldfastError =>
+  new HoldfastError({
+    kind: "already_exists",
+    reason: "VOLUME_EXISTS",
+    message: `volume ${volumes.map(volumeKey).join(", ")} ${field === "restore" ? "exists, and not by this very request" : `exists with another ${field}`}; nothing was restored. Ask with what it was made by, or take other ids`,
+    metadata: { namespace: volumes[0]?.namespace ?? "", volume: volumes[0]?.id ?? "", field },
+  });
+
+export const restoreNeedsUpgrade = (
+  { namespace, group }: { readonly namespace: string; readonly group: string },
+  format: number,
+  needed: number,
+): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "UPGRADE_UNFINISHED",
+    message: `snapshot group ${namespace}/${group} is not restored as a set: the store has format ${format}, so that a controller of an earlier release may write to it, which leaves the others when one fails; end the upgrade first: holdfast upgrade finish`,
+    metadata: { namespace, format: String(format), needed: String(needed) },
   });
 
 export const pluginCannotCut = (plugin: string, field: string, what: string): HoldfastError =>

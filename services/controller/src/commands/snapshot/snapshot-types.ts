@@ -8,7 +8,7 @@ import type {
 import type { MadeSnapshot } from "../../domain/snapshot/snapshot-answer.ts";
 import type { BlockMetadata } from "../../domain/snapshot/snapshot-types.ts";
 import type { Segments, VolumeRef } from "../../domain/volume/volume.ts";
-import type { Caller, Page, PageInput } from "../model.ts";
+import type { Caller, CreateVolumeInput, Page, PageInput, VolumeView } from "../model.ts";
 
 export interface SnapshotView {
   readonly record: SnapshotRecord;
@@ -48,6 +48,41 @@ export interface DeleteCutInput extends CutRef {
   readonly forget: boolean;
 }
 
+/** One of the volumes that a group is restored to. */
+export interface RestoredMember
+  extends Pick<
+    CreateVolumeInput,
+    | "id"
+    | "capacity"
+    | "capabilities"
+    | "parameters"
+    | "mutableParameters"
+    | "topology"
+    | "secretRefs"
+    | "labels"
+    | "policy"
+  > {
+  /** The volume that its snapshot was cut from. */
+  readonly source: string;
+}
+
+export interface RestoreGroupInput {
+  readonly namespace: string;
+  readonly group: string;
+  readonly members: readonly RestoredMember[];
+  readonly requestId: string;
+}
+
+export interface RestoreView {
+  /** READY once all are there; FAILED once one has failed, or is gone or going. */
+  readonly state: "CREATING" | "READY" | "FAILED";
+  /** One has failed, and whether the others go is not decided yet. */
+  readonly deciding: boolean;
+  /** In the order of the request, without those that are gone. */
+  readonly volumes: readonly VolumeView[];
+  readonly gone: readonly string[];
+}
+
 /** Empty fields do not filter. */
 export interface CutFilter {
   readonly namespace: string;
@@ -85,6 +120,10 @@ export interface BlocksInput {
 export interface SnapshotCommands {
   createSnapshot(input: CreateSnapshotInput, caller: Caller): Promise<SnapshotView>;
   createGroup(input: CreateGroupInput, caller: Caller): Promise<GroupView>;
+  /** All volumes in one commit, or none. */
+  restoreGroup(input: RestoreGroupInput, caller: Caller): Promise<RestoreView>;
+  /** As this process knows it. */
+  findRestore(input: RestoreGroupInput): Promise<RestoreView>;
   /** `true` = it is gone; otherwise it is on its way. */
   deleteCut(input: DeleteCutInput, caller: Caller): Promise<boolean>;
   /** undefined = there is none. */

@@ -13,13 +13,14 @@ import type { SecretGrants } from "../../domain/secret/secret-scope.ts";
 import { snapshotSecretFamilies } from "../../domain/snapshot/snapshot.ts";
 import type { Segments } from "../../domain/volume/volume.ts";
 import type { NodeView } from "../../ports.ts";
-import { checkRef, refuse } from "../volume/validate-volume.ts";
+import { checkMade, checkRef, refuse } from "../volume/validate-volume.ts";
 import type {
   BlocksInput,
   CreateGroupInput,
   CreateSnapshotInput,
   DeleteCutInput,
   ListExternalInput,
+  RestoreGroupInput,
 } from "./snapshot-types.ts";
 
 const checkSecrets = (
@@ -94,6 +95,31 @@ export const validateCreateGroup = (input: CreateGroupInput, granted: SecretGran
     ...repeated(
       input.members.map(({ snapshot }) => snapshot),
       "snapshot",
+    ),
+  ]);
+
+export const validateRestoreGroup = (input: RestoreGroupInput, granted: SecretGrants): void =>
+  refuse([
+    ...checkId("namespace", input.namespace),
+    ...checkId("group", input.group),
+    ...checkString("request_id", input.requestId),
+    ...(input.members.length === 0 || input.members.length > limits.setMembers
+      ? [{ field: "members", description: `must be 1 to ${limits.setMembers}` }]
+      : []),
+    ...input.members.flatMap((member, i) =>
+      [
+        ...checkId("source", member.source),
+        ...checkId("id", member.id),
+        ...checkMade(member, input.namespace, granted),
+      ].map(({ field, description }) => ({ field: `members[${i}].${field}`, description })),
+    ),
+    ...repeated(
+      input.members.map(({ source }) => source),
+      "source",
+    ),
+    ...repeated(
+      input.members.map(({ id }) => id),
+      "id",
     ),
   ]);
 

@@ -1,5 +1,7 @@
 import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import type { Violation } from "../../domain/limits.ts";
 import { placed } from "../../domain/plugin/instance-reach.ts";
+import type { SnapshotRecord } from "../../domain/snapshot/snapshot.ts";
 import type { AggregateRef, Commit } from "../../domain/store-types.ts";
 import { coversOne, differingKeys } from "../../domain/volume/source-topology.ts";
 import { type VolumeRef, type VolumeSource, volumeKey } from "../../domain/volume/volume.ts";
@@ -11,7 +13,7 @@ import type { CreateVolumeInput } from "../model.ts";
 import { snapshotNotFound, snapshotNotReady } from "../snapshot/snapshot-errors.ts";
 
 /** What a new volume is to be made from, with the revision that it was found fit at. */
-interface Found {
+export interface FoundSource {
   readonly source: VolumeSource;
   readonly plugin: string;
   readonly named: string;
@@ -20,7 +22,7 @@ interface Found {
 
 type Deps = Pick<CommandDeps, "records" | "cuts" | "plugins">;
 
-const findVolume = async ({ records }: Deps, ref: VolumeRef): Promise<Found> => {
+const findVolume = async ({ records }: Deps, ref: VolumeRef): Promise<FoundSource> => {
   const found = await records.get(ref);
   if (found === undefined) throw volumeNotFound(ref);
   const { volume, rev } = found;
@@ -35,12 +37,16 @@ const findVolume = async ({ records }: Deps, ref: VolumeRef): Promise<Found> => 
   };
 };
 
-const findSnapshot = async ({ cuts }: Deps, ref: VolumeRef): Promise<Found> => {
+const findSnapshot = async ({ cuts }: Deps, ref: VolumeRef): Promise<FoundSource> => {
   const found = await cuts.get({ kind: "snapshot", ...ref });
   if (found?.record.kind !== "snapshot") throw snapshotNotFound(ref);
   const { record, rev } = found;
   if (record.state !== "READY" || record.goal === "absent") throw snapshotNotReady(record);
-  const { uid, externalId, sizeBytes, plugin, accessible, usableFrom } = record;
+  return snapshotSource(record, rev);
+};
+
+export const snapshotSource = (record: SnapshotRecord, rev: number): FoundSource => {
+  const { namespace, id, uid, externalId, sizeBytes, plugin, accessible, usableFrom } = record;
   return {
     source: {
       uid,
@@ -50,27 +56,40 @@ const findSnapshot = async ({ cuts }: Deps, ref: VolumeRef): Promise<Found> => {
       ...(usableFrom === undefined ? {} : { usableFrom }),
     },
     plugin,
-    named: `snapshot ${volumeKey(ref)}`,
+    named: `snapshot ${volumeKey({ namespace, id })}`,
     at: { ref: cutRef(record), expectedRev: rev },
   };
 };
 
 /** "A volume made from the snapshot must not be smaller than size_bytes", nor a clone than its source. */
-const checkSize = ({ capacity }: CreateVolumeInput, { source: { sizeBytes }, named }: Found): void => {
-  const small = (["required", "limit"] as const).filter((bound) => capacity[bound] > 0 && capacity[bound] < sizeBytes);
-  if (small.length === 0) return;
-  throw invalidArgument(
-    small.map((bound) => ({
+export const tooSmall = (
+  { capacity }: CreateVolumeInput,
+  { source: { sizeBytes }, named }: FoundSource,
+): readonly Violation[] =>
+  (["required", "limit"] as const)
+    .filter((bound) => capacity[bound] > 0 && capacity[bound] < sizeBytes)
+    .map((bound) => ({
       field: `capacity.${bound}_bytes`,
       description: `must not be below the ${sizeBytes} bytes of ${named}`,
-    })),
-  );
-};
+    }));
 
 /** "The CO MUST use the topology information … to ensure that a desired volume can be provisioned from a given snapshot." */
-const checkPlaces = (input: CreateVolumeInput, { source: { usableFrom = [] }, named }: Found): void => {
+const checkPlaces = (input: CreateVolumeInput, { source: { usableFrom = [] }, named }: FoundSource): void => {
   const { required } = input.topology;
   if (!coversOne(required, usableFrom)) throw sourceElsewhere(input, named, differingKeys(required, usableFrom));
+};
+
+/** Whether the plugin can make it, and where it is wanted. */
+export const checkFit = ({ plugins }: Pick<Deps, "plugins">, input: CreateVolumeInput, found: FoundSource): void => {
+  const { contentSource, plugin } = input;
+  if (found.plugin !== plugin)
+    throw pluginCannot(input, plugin, "content_source", `read ${found.named} of plugin ${found.plugin}`);
+  const { clones, snapshots } = plugins.snapshotFacts(plugin);
+  if ((contentSource.kind === "volume" ? clones : snapshots) === "no")
+    throw pluginCannot(input, plugin, "content_source", `make a volume from another ${contentSource.kind}`);
+  const small = tooSmall(input, found);
+  if (small.length > 0) throw invalidArgument(small);
+  checkPlaces(input, found);
 };
 
 /** The source of a volume that is asked for, checked; undefined when it is to be made from nothing. */
@@ -78,16 +97,10 @@ export const findContentSource = async (
   deps: Deps,
   input: CreateVolumeInput,
 ): Promise<{ readonly source: VolumeSource; readonly expects: NonNullable<Commit["expects"]> } | undefined> => {
-  const { contentSource, namespace, plugin } = input;
+  const { contentSource, namespace } = input;
   if (contentSource.kind === "none") return undefined;
   const ref = { namespace, id: contentSource.id };
   const found = await (contentSource.kind === "volume" ? findVolume(deps, ref) : findSnapshot(deps, ref));
-  if (found.plugin !== plugin)
-    throw pluginCannot(input, plugin, "content_source", `read ${found.named} of plugin ${found.plugin}`);
-  const { clones, snapshots } = deps.plugins.snapshotFacts(plugin);
-  if ((contentSource.kind === "volume" ? clones : snapshots) === "no")
-    throw pluginCannot(input, plugin, "content_source", `make a volume from another ${contentSource.kind}`);
-  checkSize(input, found);
-  checkPlaces(input, found);
+  checkFit(deps, input, found);
   return { source: found.source, expects: [found.at] };
 };

@@ -38,17 +38,18 @@ const content = (v: CreateVolumeInput | VolumeRecord): Content => [
 const lifetimeOf = ({ ephemeral }: CreateVolumeInput | VolumeRecord): string =>
   ephemeral === undefined ? "" : `${ephemeral.workload}\n${ephemeral.alias}`;
 
-const differs = (input: CreateVolumeInput, volume: VolumeRecord): string | undefined =>
-  isRegistered(volume)
-    ? "external_id"
-    : lifetimeOf(input) !== lifetimeOf(volume)
-      ? "lifetime"
-      : volume.asked === digestOf(content(input))
-        ? undefined
-        : firstDifference(content(input), content(volume));
+export const differsFrom = (input: CreateVolumeInput, volume: VolumeRecord): string | undefined =>
+  volume.asked === digestOf(content(input)) ? undefined : firstDifference(content(input), content(volume));
+
+const differs = (input: CreateVolumeInput, volume: VolumeRecord): string | undefined => {
+  if (isRegistered(volume)) return "external_id";
+  // It may go with the others of its set, which is not what is asked for here.
+  if (volume.restore !== undefined) return "restore";
+  return lifetimeOf(input) === lifetimeOf(volume) ? differsFrom(input, volume) : "lifetime";
+};
 
 /** What the plugin is known not to do is refused before anything is written; what is not known yet waits. */
-const checkPlugin = (input: CreateVolumeInput, plugins: ControllerPlugins): void => {
+export const checkPlugin = (input: CreateVolumeInput, plugins: ControllerPlugins): void => {
   if (!plugins.names().includes(input.plugin)) throw pluginNotFound(input.plugin);
   const facts = plugins.facts(input.plugin);
   if (facts.ambiguous === true) throw pluginAmbiguous(input.plugin, facts.reason);
@@ -61,7 +62,7 @@ const checkPlugin = (input: CreateVolumeInput, plugins: ControllerPlugins): void
 };
 
 /** The record with its name and its intent is durable before the plugin is called: nothing is made that nobody knows of (I4). */
-const newVolume = (
+export const newVolume = (
   input: CreateVolumeInput,
   caller: Caller,
   uid: string,

@@ -83,16 +83,36 @@ export const validateCreateVolume = (input: CreateVolumeInput, granted: SecretGr
 export const checkCreateVolume = (input: CreateVolumeInput, granted: SecretGrants): readonly Violation[] => [
   ...checkRef(input),
   ...checkPlugin("plugin", input.plugin),
+  ...checkMade(input, input.namespace, granted),
+  ...(input.contentSource.kind === "none"
+    ? []
+    : checkId(`content_source.${input.contentSource.kind}`, input.contentSource.id)),
+  ...checkString("request_id", input.requestId),
+];
+
+/** What the new storage is to be like. */
+export const checkMade = (
+  input: Pick<
+    CreateVolumeInput,
+    | "capacity"
+    | "capabilities"
+    | "parameters"
+    | "mutableParameters"
+    | "topology"
+    | "secretRefs"
+    | "inlineSecrets"
+    | "labels"
+    | "policy"
+  >,
+  namespace: string,
+  granted: SecretGrants,
+): readonly Violation[] => [
   ...checkCapacity("capacity", input.capacity),
   ...checkCapabilities(input.capabilities),
   ...checkMap("parameters", input.parameters),
   ...checkMap("mutable_parameters", input.mutableParameters),
   ...checkTopology(input.topology),
-  ...(input.contentSource.kind === "none"
-    ? []
-    : checkId(`content_source.${input.contentSource.kind}`, input.contentSource.id)),
-  ...checkOwn(input, input.namespace, granted),
-  ...checkString("request_id", input.requestId),
+  ...checkOwn(input, namespace, granted),
 ];
 
 /** What is Holdfast's own, and may be changed later. */

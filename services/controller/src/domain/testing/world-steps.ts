@@ -261,6 +261,7 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
         case "grow":
         case "end growth":
         case "end ephemeral":
+        case "end restore":
           return false;
         case "expire":
           return record.changeSet("expire", (volumes, at) =>

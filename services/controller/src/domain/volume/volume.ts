@@ -75,6 +75,18 @@ export interface VolumeSource {
   readonly usableFrom?: readonly Segments[];
 }
 
+/** The set that the volume was made in, from the snapshots of one group; see group-restore.ts. */
+export interface GroupRestore {
+  readonly uid: string;
+  readonly group: string;
+  /** Every volume of the set: what it was made from the snapshot of, and its id. */
+  readonly members: readonly { readonly source: string; readonly id: string }[];
+  /** There was a claim of this volume. */
+  readonly claimed?: true;
+  /** This volume has failed: whether the others were deleted for it. */
+  readonly end?: "undone" | "kept";
+}
+
 export interface VolumePolicy {
   readonly reclaim: "retain" | "delete";
   readonly nodeLoss: "wait" | "fence";
@@ -214,6 +226,8 @@ export interface VolumeRecord extends VolumeRef {
   readonly modification?: Modification;
   /** A claim brought it, and it ends with its claims; absent = it stays until somebody deletes it. */
   readonly ephemeral?: { readonly workload: string; readonly alias: string; readonly claimed?: true };
+  /** Made in one set with others; absent = alone. */
+  readonly restore?: GroupRestore;
   readonly requestId: string;
   /** A person's word, at its adoption, that the storage is nobody else's, wherever the backend shows it. */
   readonly vouched?: true;

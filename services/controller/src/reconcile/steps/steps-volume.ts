@@ -1,6 +1,7 @@
 import { type Change, noChange } from "../../domain/change.ts";
 import { ephemeralEnded } from "../../domain/claim/ephemeral.ts";
 import { owes } from "../../domain/obligation/obligation.ts";
+import { restoreEnded } from "../../domain/volume/group-restore.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import {
   type CreatedVolume,
@@ -68,6 +69,20 @@ export const endEphemeralStep: StepHandler<"end ephemeral"> = async (deps, _step
   if (!gate.state(volume.plugin).open) return false;
   const decide: Decide = (v, at) => (v.uid === volume.uid ? ephemeralEnded(v, at) : noChange(v));
   return (await records.change(volume, decide, { traceId, alone: volumePins, requiresVetted: true })).changed;
+};
+
+/** One of a set has failed for good. Crowded while something is cut or made from one of the others: it is looked at again then. */
+export const endRestoreStep: StepHandler<"end restore"> = async (deps, _step, { volume, traceId }) => {
+  const { records, gate } = deps;
+  if (!gate.state(volume.plugin).open) return false;
+  const { namespace, id, restore } = volume;
+  const refs = (restore?.members ?? []).map((member) => ({ namespace, id: member.id }));
+  const results = await records.changeMany(refs, (volumes, at) => restoreEnded(volumes, id, at), {
+    traceId,
+    alone: volumePins,
+    requiresVetted: true,
+  });
+  return results.some(({ changed }) => changed);
 };
 
 /**

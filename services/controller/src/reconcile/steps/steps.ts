@@ -10,7 +10,7 @@ import { modifyStep } from "./steps-modify.ts";
 import { expireStep, grantStep } from "./steps-queue.ts";
 import { reattachStep } from "./steps-reattach.ts";
 import { validateStep } from "./steps-register.ts";
-import { createStep, deleteStep, endEphemeralStep } from "./steps-volume.ts";
+import { createStep, deleteStep, endEphemeralStep, endRestoreStep } from "./steps-volume.ts";
 
 /** Decisions that call nothing: whoever comes to them first makes them. */
 const callsNothing: ReadonlySet<Step["do"]> = new Set<Step["do"]>(["bind", "abandon"]);
@@ -61,6 +61,8 @@ const act = (deps: StepDeps, step: Step, run: StepRun): Promise<boolean> => {
       return endGrowthStep(deps, step, run);
     case "end ephemeral":
       return endEphemeralStep(deps, step, run);
+    case "end restore":
+      return endRestoreStep(deps, step, run);
     case "grant":
       return grantStep(deps, step, run);
     case "expire":

@@ -58,6 +58,15 @@ const controllerOver = (store: Store, name: string) => {
           ),
         ),
       ),
+    makeAll: (namespace: string, ids: readonly string[], required: number) =>
+      unless(
+        volumes.insertAll(() =>
+          ids.map((id) => {
+            const own = { namespace, id, uid: randomUUID(), externalId: "" };
+            return noted(volumeRecord([], [], { ...own, capacity: { required, limit: 0, actual: 0 } }));
+          }),
+        ),
+      ),
     adopt: (namespace: string, id: string, actual: number) =>
       unless(
         volumes.adopt(() =>
@@ -172,6 +181,17 @@ describe.each(["sqlite", "redis"] as const)("quotas on %s", (kind) => {
       "QUOTA_EXCEEDED",
       "done",
     ]);
+    expect((await one.quotas.get(ns))?.used).toEqual(await standing(ns));
+  });
+
+  it("GR1 volumes that are stored in one commit count together: all of them, or none is stored", async () => {
+    const ns = fresh();
+    await one.bound(ns, { volumes: 3, bytes: 100 });
+    expect(await two.makeAll(ns, ["a", "b", "c", "d"], 10)).toBe("QUOTA_EXCEEDED");
+    expect(await one.makeAll(ns, ["a", "b", "c"], 34)).toBe("QUOTA_EXCEEDED");
+    expect((await one.quotas.get(ns))?.used).toEqual({ volumes: 0, bytes: 0, snapshots: 0 });
+    expect(await two.makeAll(ns, ["a", "b", "c"], 33)).toBe("done");
+    expect((await one.quotas.get(ns))?.used).toEqual({ volumes: 3, bytes: 99, snapshots: 0 });
     expect((await one.quotas.get(ns))?.used).toEqual(await standing(ns));
   });
 

@@ -119,6 +119,12 @@ export const volumeShape: Shape = shaped({
   growth: optional(shaped({ nodes: mapOf(shaped({ attempts, blocked })) })),
   modification: optional(shaped({ attempts, blocked })),
   ephemeral: optional(shaped({ workload: filled, alias: filled, claimed: optional(flag) })),
+  restore: optional(
+    shaped({
+      ...{ uid: filled, group: filled, members: listOf(shaped({ source: filled, id: filled })) },
+      ...{ claimed: optional(flag), end: optional(oneOf("undone", "kept")) },
+    }),
+  ),
   ...times,
 });
 

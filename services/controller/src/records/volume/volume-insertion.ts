@@ -27,6 +27,7 @@ import {
 import type { Stored, VolumeDecisions } from "./volume-decisions.ts";
 
 export type Make = (at: Moment) => Change;
+export type MakeAll = (at: Moment) => readonly Change[];
 
 /** What became of the record of storage that exists already. */
 export type Adoption =
@@ -44,6 +45,8 @@ export interface VolumeInsertion {
    * when that does not hold any more.
    */
   insert(make: Make, expects?: Expects): Promise<boolean>;
+  /** The same for several in one commit: every record is stored, or none is. */
+  insertAll(make: MakeAll, expects?: Expects): Promise<boolean>;
   /**
    * The same for storage that exists: only while no other record stands for it and no delete of it may be under way, both compared by
    * the commit itself, so that of two controllers one alone succeeds. `inSpite` of a mark takes it away with the same commit.
@@ -82,18 +85,18 @@ const traceOf = ({ trace }: VolumeRecord): Pick<Moment, "traceId"> => {
 
 const expectsNothing: Expects = async () => [];
 
-const outcomeUnknown = (ref: VolumeRef): HoldfastError =>
+const outcomeUnknown = (refs: readonly VolumeRef[]): HoldfastError =>
   new HoldfastError({
     kind: "unavailable",
     reason: "STORE_OUTCOME_UNKNOWN",
-    message: `whether volume ${volumeKey(ref)} was stored is not known; repeat the request with the same id`,
-    metadata: { namespace: ref.namespace, volume: ref.id },
+    message: `whether volume ${refs.map(volumeKey).join(", ")} was stored is not known; repeat the request with the same id`,
+    metadata: { namespace: refs[0]?.namespace ?? "", volume: refs[0]?.id ?? "" },
   });
 
 export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertion => {
   const { store, decisions, cache, ids, tell, counted = uncounted } = deps;
 
-  const commitOf = (volume: VolumeRecord, { notes, audit }: Change, at: Moment) => {
+  const entryOf = (volume: VolumeRecord, { notes, audit }: Change, at: Moment) => {
     const { write, due } = encodeVolume(volume, 0, at.now);
     const audited = auditOf(audit, { now: at.now, revisionBefore: 0 }, volumeRef(volume), 1);
     const asked = { ...at, by: volume.changedBy, ...traceOf(volume) };
@@ -107,25 +110,33 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
         asksOf(volume, () => true),
       ),
     }));
-    const writes = [write, ...audited.writes];
-    return {
-      commit: { opId: at.opId, writes, events: [...events, ...audited.events], requiresVetted: false } satisfies Commit,
-      due,
-    };
+    return { volume, write, beside: audited.writes, events: [...events, ...audited.events], due };
+  };
+  type Entry = ReturnType<typeof entryOf>;
+
+  /** The volumes first, so that the revisions of the answer are theirs. */
+  const commitOf = (entries: readonly Entry[], { opId }: Moment) =>
+    ({
+      opId,
+      writes: [...entries.map(({ write }) => write), ...entries.flatMap(({ beside }) => beside)],
+      events: entries.flatMap(({ events }) => events),
+      requiresVetted: false,
+    }) satisfies Commit;
+
+  const made = (entries: readonly Entry[], stored: Stored | undefined): void => {
+    for (const [i, { volume, due }] of entries.entries()) {
+      const rev = stored?.revs[i];
+      if (rev !== undefined) cache.keep(volumeKey(volume), { volume, rev });
+      if (stored !== undefined) decisions.orders.note(volumeKey(volume), volume.intent, stored.order);
+      tell({ keys: [volumeKey(volume)], related: [], ended: [], due });
+    }
   };
 
-  const made = (volume: VolumeRecord, stored: Stored | undefined, due: number | undefined): void => {
-    const [rev] = stored?.revs ?? [];
-    if (rev !== undefined) cache.keep(volumeKey(volume), { volume, rev });
-    if (stored !== undefined) decisions.orders.note(volumeKey(volume), volume.intent, stored.order);
-    tell({ keys: [volumeKey(volume)], related: [], ended: [], due });
-  };
-
-  /** Whose record stands there after a commit of which nobody knows what became. */
-  const standing = async (volume: VolumeRecord): Promise<"ours" | "other" | "none"> => {
-    const [stored] = await decisions.read([volume]);
-    if (stored === undefined) return "none";
-    return stored.volume.uid === volume.uid ? "ours" : "other";
+  /** Whose records stand there after a commit of which nobody knows what became: one of these tells that all of them were stored. */
+  const standing = async (volumes: readonly VolumeRecord[]): Promise<"ours" | "other" | "none"> => {
+    const stored = await decisions.read(volumes);
+    if (stored.some((found, i) => found !== undefined && found.volume.uid === volumes[i]?.uid)) return "ours";
+    return stored.some((found) => found !== undefined) ? "other" : "none";
   };
 
   /** It was stored by a commit whose answer was lost, and was deleted since, through another controller: no life comes twice. */
@@ -134,49 +145,62 @@ export const createVolumeInsertion = (deps: VolumeInsertionDeps): VolumeInsertio
     return tombstone !== undefined && decodeVolumeTombstone(tombstone).uid === volume.uid;
   };
 
-  /** Until the record stands, or stands for another life; `termsOf` is asked before each commit. */
-  const enter = async (make: Make, termsOf: (volume: VolumeRecord) => Promise<Terms | Adoption>): Promise<Adoption> => {
+  /** Until the records stand, or stand for other lives; `termsOf` is asked before each commit. */
+  const enter = async (
+    make: MakeAll,
+    termsOf: (volumes: readonly VolumeRecord[]) => Promise<Terms | Adoption>,
+  ): Promise<Adoption> => {
     const at = decisions.moment();
-    const change = make(at);
-    const volume = change.volume === null ? null : givenTo(change.volume, at, decisions.route);
-    if (volume === null) return { kind: "exists" };
-    const { commit, due } = commitOf(volume, change, at);
+    const entries = make(at).flatMap((change) =>
+      change.volume === null ? [] : [entryOf(givenTo(change.volume, at, decisions.route), change, at)],
+    );
+    if (entries.length === 0) return { kind: "exists" };
+    const volumes = entries.map(({ volume }) => volume);
+    const commit = commitOf(entries, at);
     const round = async (n: number): Promise<Adoption | undefined> => {
-      const asked = await termsOf(volume);
+      const asked = await termsOf(volumes);
       if ("kind" in asked) return asked;
       const { beside = [], ...terms } = asked;
       const opId = n === 0 ? at.opId : ids.uuid();
       const writes = [...commit.writes, ...beside];
-      const counts = { found: [], decided: [{ volume }], remembered: false };
+      const counts = { found: [], decided: volumes.map((volume) => ({ volume })), remembered: false };
       const stored = await countedCommit(counted, counts, { ...commit, ...terms, opId, writes }, (one) =>
-        decisions.commitOnce(one, [volume]),
+        decisions.commitOnce(one, volumes),
       );
       if (stored === "crowded") return { kind: "taken" };
-      const found = stored === undefined ? await standing(volume) : "ours";
+      const found = stored === undefined ? await standing(volumes) : "ours";
       if (found === "other") return { kind: "exists" };
-      if (found === "none") return (await isOver(volume)) ? { kind: "made" } : undefined;
-      made(volume, stored, due);
+      if (found === "none")
+        return (await Promise.all(volumes.map(isOver))).includes(true) ? { kind: "made" } : undefined;
+      made(entries, stored);
       return { kind: "made" };
     };
-    return await decisions.exclusively([volume], () => decisions.rounds(round, () => outcomeUnknown(volume)));
+    return await decisions.exclusively(volumes, () => decisions.rounds(round, () => outcomeUnknown(volumes)));
+  };
+
+  const insertAll: VolumeInsertion["insertAll"] = async (make, expects = expectsNothing) => {
+    const { kind } = await enter(make, async () => ({ expects: await expects() }));
+    return kind === "made";
   };
 
   return {
-    async insert(make, expects = expectsNothing) {
-      const { kind } = await enter(make, async () => ({ expects: await expects() }));
-      return kind === "made";
-    },
+    insert: (make, expects) => insertAll((at) => [make(at)], expects),
+    insertAll,
 
     adopt: (make, { inSpite = false, expects = expectsNothing } = {}) =>
-      enter(make, async (volume) => {
-        const mark = await store.get(deleteMarkRef(volume));
-        if (mark !== undefined && !inSpite) return { kind: "leaving", mark: decodeDeleteMark(mark) };
-        const expected = await expects();
-        const gone = { ref: deleteMarkRef(volume), expectedRev: mark?.rev ?? 0 };
-        const terms = { alone: externalEntry(volume), requiresVetted: true } as const;
-        return mark === undefined
-          ? { ...terms, expects: [gone, ...expected] }
-          : { ...terms, expects: expected, beside: [{ ...gone, body: null, indexes: [], due: [] }] };
-      }),
+      enter(
+        (at) => [make(at)],
+        async ([volume]) => {
+          if (volume === undefined) return { kind: "exists" };
+          const mark = await store.get(deleteMarkRef(volume));
+          if (mark !== undefined && !inSpite) return { kind: "leaving", mark: decodeDeleteMark(mark) };
+          const expected = await expects();
+          const gone = { ref: deleteMarkRef(volume), expectedRev: mark?.rev ?? 0 };
+          const terms = { alone: externalEntry(volume), requiresVetted: true } as const;
+          return mark === undefined
+            ? { ...terms, expects: [gone, ...expected] }
+            : { ...terms, expects: expected, beside: [{ ...gone, body: null, indexes: [], due: [] }] };
+        },
+      ),
   };
 };
