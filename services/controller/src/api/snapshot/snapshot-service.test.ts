@@ -1,5 +1,6 @@
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { SnapshotServiceDefinition, SnapshotState } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import type { ReclaimPolicy } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { createGrpcChannel, createGrpcClient, type GrpcClient } from "@holdfast/shared/grpc/client";
 import { createGrpcServer } from "@holdfast/shared/grpc/server";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
@@ -155,6 +156,12 @@ describe("SnapshotService", () => {
     expect(group.violations.map(({ field }) => field).sort()).toEqual(["members[1].snapshot", "members[1].volume"]);
     expect((await failure(api.createSnapshotGroup({ namespace, id: "g" }))).violations).toMatchObject([
       { field: "members" },
+    ]);
+    const member = { source: "a", id: "x", policy: { reclaim: 9 as ReclaimPolicy } };
+    const restore = await failure(api.restoreSnapshotGroup({ namespace, group: "g", members: [member] }));
+    expect(restore.violations.map(({ field }) => field).sort()).toEqual([
+      "members[0].capabilities",
+      "members[0].policy.reclaim",
     ]);
     const list = await failure(
       api.listSnapshots({

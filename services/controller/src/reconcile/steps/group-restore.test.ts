@@ -1,5 +1,5 @@
 /** Groups restored as a set, over whole controllers and the simulated storage. */
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import {
   createSnapshotWorld,
   type SnapshotWorld,
@@ -157,12 +157,63 @@ describe("a group that is restored", () => {
     expect(await states()).toEqual(set ? ["AVAILABLE", "AVAILABLE", "AVAILABLE"] : ["gone", "gone", "AVAILABLE"]);
   });
 
+  it("GR1 and the deletion of its group, asked for together: one of the two succeeds", async () => {
+    for (const first of ["restore", "delete"]) {
+      await world.group("h", { "h-a": "a" });
+      await world.pass(minute);
+      const input = { ...whole({}, "h"), members: [member("a", { id: "from-h" })] };
+      const remove = () =>
+        world.snapshots.deleteCut(
+          { kind: "group", namespace: "default", id: "h", uid: "", requestId: "", forget: false },
+          world.caller,
+        );
+      const both = first === "restore" ? [restore(input), remove()] : [remove(), restore(input)];
+      const settled = await Promise.allSettled(both);
+      await world.idle();
+      expect(settled.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+      const made = await world.volumeNow("from-h");
+      expect([made?.state, (await world.now("group", "h"))?.state]).toEqual(
+        made === undefined ? [undefined, undefined] : ["AVAILABLE", "READY"],
+      );
+      if (made !== undefined) await world.deleteVolume("from-h");
+      await world.idle();
+      if (made !== undefined) await world.remove("group", "h");
+    }
+  });
+
+  it("needs a store that no earlier release writes to, and one that is vetted", async () => {
+    const format = vi.spyOn(world.store, "format").mockReturnValue(3);
+    await expect(restore()).rejects.toMatchObject({ reason: "UPGRADE_UNFINISHED", metadata: { needed: "4" } });
+    format.mockRestore();
+    world.setGate(false);
+    await expect(restore()).rejects.toMatchObject({ reason: "STORE_UNVETTED" });
+    expect(await states()).toEqual(nothing);
+  });
+
+  it("is another set only when all of one is gone, and nothing while it goes", async () => {
+    await restore();
+    await world.idle();
+    const gate = Promise.withResolvers<void>();
+    world.transport.hold(gate.promise);
+    for (const source of sources) await world.deleteVolume(`new-${source}`);
+    await expect(restore()).rejects.toMatchObject({ reason: "VOLUME_EXISTS", metadata: { field: "state" } });
+    world.transport.hold(undefined);
+    gate.resolve();
+    await world.idle();
+    await restore();
+    await world.idle();
+    await world.deleteVolume("new-b");
+    await world.idle();
+    expect(await restore()).toMatchObject({ state: "FAILED", gone: ["new-b"], deciding: false });
+  });
+
   it("is refused with another mapping or content under the same ids, and its volumes are not those of another request", async () => {
     await restore();
     await world.idle();
     const other = (input: RestoreGroupInput, field: string) =>
       expect(restore(input)).rejects.toMatchObject({ reason: "VOLUME_EXISTS", metadata: { field } });
     await other(whole({ a: { id: "new-b" }, b: { id: "new-a" } }), "restore");
+    await other(whole({}, "another"), "restore");
     await other(whole({ c: { labels: { x: "1" } } }), "labels");
     await expect(
       world.commands.createVolume(

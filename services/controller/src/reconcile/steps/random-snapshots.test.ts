@@ -17,6 +17,8 @@ import type { Seat } from "../../domain/open-call.ts";
 import { nameOnNode } from "../../domain/plugin/instance-name.ts";
 import type { CutKind } from "../../domain/snapshot/snapshot.ts";
 import { needsVolume } from "../../domain/snapshot/snapshot-bar.ts";
+import { owesRestoreEnd } from "../../domain/volume/group-restore.ts";
+import type { VolumeRecord } from "../../domain/volume/volume.ts";
 import { snapshotFailpoints } from "../failpoints.ts";
 
 /**
@@ -24,7 +26,8 @@ import { snapshotFailpoints } from "../failpoints.ts";
  * freeze with calls inside, are overtaken, and come back.
  */
 
-const volumes = ["a", "b", "copy"] as const;
+const restored = ["new-a", "new-b"] as const;
+const volumes = ["a", "b", "copy", ...restored] as const;
 const snapshots = ["s1", "s2"] as const;
 const groups = ["g"] as const;
 const nodes = ["g1", "g2"] as const;
@@ -34,6 +37,7 @@ type Wish =
   | { readonly op: "make" | "unmake"; readonly id: string }
   | { readonly op: "cut"; readonly id: string; readonly volume: string }
   | { readonly op: "group"; readonly id: string; readonly volumes: readonly string[] }
+  | { readonly op: "restore"; readonly id: string; readonly volumes: readonly string[] }
   | { readonly op: "uncut"; readonly kind: CutKind; readonly id: string }
   | { readonly op: "copy"; readonly kind: "snapshot" | "volume"; readonly from: string };
 
@@ -66,6 +70,14 @@ const wishOf: fc.Arbitrary<Wish> = fc.oneof(
       op: of("group"),
       id: fc.constantFrom(...groups),
       volumes: fc.subarray(["a", "b"], { minLength: 1 }),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      op: of("restore"),
+      id: fc.constantFrom(...groups),
+      volumes: fc.constantFrom(["a", "b"], ["a", "b"], ["a"], ["b"]),
     }),
   },
   {
@@ -129,6 +141,8 @@ const expected = new Set([
   "STORE_UNAVAILABLE",
   "STORE_OUTCOME_UNKNOWN",
   "REVISION_CONFLICT",
+  // A group is restored whole: it may have other volumes than are asked for.
+  "INVALID_ARGUMENT",
 ]);
 
 const wish = async (world: SnapshotWorld, promise: Promise<unknown>): Promise<void> => {
@@ -192,6 +206,12 @@ const run = async (world: SnapshotWorld, op: Op, agents?: Agents): Promise<void>
     case "group": {
       const input = groupInput(op.id, Object.fromEntries(op.volumes.map((volume) => [`${op.id}-${volume}`, volume])));
       return await wish(world, world.snapshots.createGroup(input, world.caller));
+    }
+    case "restore": {
+      const { namespace, plugin: _p, contentSource: _c, requestId, ...own } = volumeInput("", unsized);
+      const members = op.volumes.map((source) => ({ ...own, source, id: `new-${source}` }));
+      const input = { namespace, requestId, group: op.id, members };
+      return await wish(world, world.snapshots.restoreGroup(input, world.caller));
     }
     case "uncut": {
       const input = { kind: op.kind, ...ref(op.id), uid: "", requestId: "", forget: false };
@@ -268,6 +288,30 @@ const cutsOf = async (world: SnapshotWorld) => {
   return { singles: singles.items.map(({ record }) => record), together: together.items.map(({ record }) => record) };
 };
 
+const setOf = async (world: SnapshotWorld): Promise<readonly VolumeRecord[]> =>
+  (await Promise.all(restored.map((id) => world.volumeNow(id)))).filter((volume) => volume !== undefined);
+
+/** `seen`: the sets that were looked at before, of which some may be deleted since by a wish. */
+const checkSets = async (world: SnapshotWorld, seen: Set<string>): Promise<void> => {
+  const there = await setOf(world);
+  for (const { restore, id } of there) {
+    if (restore === undefined) throw new Error(`${id} was made by something else`);
+    const own = there.filter((volume) => volume.restore?.uid === restore.uid);
+    if (!seen.has(restore.uid) && own.every((volume) => volume.state !== "FAILED"))
+      expect(
+        own.map((volume) => volume.id),
+        "GR1 one commit for all",
+      ).toEqual(restore.members.map((one) => one.id));
+    if (restore.end === "undone")
+      expect(
+        own.filter((one) => one.goal === "present" && one.state !== "FAILED"),
+        "GR2",
+      ).toEqual([]);
+    expect(restore.end, "GR2, as there are no claims").not.toBe("kept");
+  }
+  for (const { restore } of there) seen.add(restore?.uid ?? "");
+};
+
 /** What holds at every moment, in whatever state the world is. */
 const check = async (world: SnapshotWorld): Promise<void> => {
   expect(world.backend.violations()).toEqual([]);
@@ -305,6 +349,7 @@ const windDown = async (world: SnapshotWorld, agents: Agents | undefined): Promi
   for (const node of nodes) agents?.reborn(node);
   for (let round = 0; round < 3; round += 1) {
     await world.pass(150_000, 10_000);
+    expect((await setOf(world)).filter(owesRestoreEnd), "GR2 is decided").toEqual([]);
     for (const id of groups) await run(world, { op: "uncut", kind: "group", id });
     for (const id of snapshots) await run(world, { op: "uncut", kind: "snapshot", id });
     for (const id of volumes) await run(world, { op: "unmake", id });
@@ -327,6 +372,7 @@ it("[I4] [I5] [I6] snapshots, groups and copies in any order, with every code an
         const agents = onNodes ? createAgents(world) : undefined;
         agents?.show();
         const over = new AbortController();
+        const seen = new Set<string>();
         const later = (ms: number) => world.clock.sleep(ms, over.signal).catch(() => never);
         try {
           for (const id of ["a", "b"]) await world.makeVolume(id, unsized);
@@ -336,6 +382,7 @@ it("[I4] [I5] [I6] snapshots, groups and copies in any order, with every code an
             await world.idle();
             if (!world.alive) await world.restart();
             await check(world);
+            await checkSets(world, seen);
           }
           await windDown(world, agents);
           await check(world);
