@@ -1,4 +1,5 @@
 /** Groups restored as a set, over whole controllers and the simulated storage. */
+import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import {
   createSnapshotWorld,
@@ -6,6 +7,7 @@ import {
   simPlugin,
 } from "../../../../../test/support/controller/snapshot-world.ts";
 import { volumeInput } from "../../../../../test/support/controller/world.ts";
+import { sample } from "../../../../../test/support/full.ts";
 import type { RestoreGroupInput } from "../../commands/snapshot/snapshot-types.ts";
 
 let world: SnapshotWorld;
@@ -351,4 +353,52 @@ describe("a set of which one has failed", () => {
     expect((await world.volumeNow("new-b"))?.restore?.end).toBe("kept");
     expect((await restore()).state).toBe("FAILED");
   });
+});
+
+it("[I4] [I5] GR1 GR2 whatever meets its calls and its commits, a set ends whole or undone, and leaks nothing", {
+  timeout: 120_000,
+}, async () => {
+  const fate = fc.constantFrom("well" as const, "well" as const, "refused" as const, "away" as const);
+  const points = ["controller.create.after-commit", "controller.create.after-call"] as const;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.tuple(fate, fate, fate),
+      fc.array(fc.constantFrom("before" as const, "after" as const), { maxLength: 3 }),
+      fc.option(fc.record({ point: fc.constantFrom(...points), skip: fc.nat(3) }), { nil: undefined }),
+      async (fates, lost, death) => {
+        const { release } = await held();
+        const names = await Promise.all(sources.map(async (source) => (await world.volumeNow(`new-${source}`))?.name));
+        world.backend.setFaults(
+          fates.flatMap((one, i) => {
+            const code = one === "refused" ? "INVALID_ARGUMENT" : "UNAVAILABLE";
+            const fault = { method: "CreateVolume", match: { volume: names[i] ?? "" }, code } as const;
+            return one === "well" ? [] : [{ ...fault, times: one === "refused" ? ("always" as const) : 2 }];
+          }),
+        );
+        if (death !== undefined) world.killAt(death.point, death.skip);
+        world.loseCommits(...lost);
+        await release();
+        if (!world.alive) await world.restart();
+        world.spare();
+        await world.pass(3 * minute, 5_000);
+        const whole = !fates.includes("refused");
+        const ends = await states();
+        if (whole) expect(ends).toEqual(["AVAILABLE", "AVAILABLE", "AVAILABLE"]);
+        else expect(ends).toContain("FAILED");
+        for (const [i, source] of sources.entries()) {
+          if (whole) continue;
+          // A create that is in doubt and is refused then is a person's to end, as that of any volume.
+          if (ends[i] === "going")
+            expect((await world.volumeNow(`new-${source}`))?.blocked?.reason).toBe("CREATE_UNCERTAIN");
+          expect(fates[i] === "refused" ? ["FAILED", "gone", "going"] : ["gone"]).toContain(ends[i]);
+        }
+        expect(storages()).toBe(whole ? 6 : 3);
+        well();
+        for (const source of sources) await world.deleteVolume(`new-${source}`).catch(() => undefined);
+        await world.pass(3 * minute, 5_000);
+        expect([await states(), storages()]).toEqual([nothing, 3]);
+      },
+    ),
+    { numRuns: sample(300, 15), seed: 20_261_128 },
+  );
 });
