@@ -1,11 +1,10 @@
+import { fenceCommand, releaseCommand } from "@holdfast/model/operator-command";
 import type { Claim } from "./claim/claim.ts";
 import {
   admitCommand,
   type Called,
   clearBarCommand,
   explainCommand,
-  fenceCommand,
-  releaseCommand,
   takeOverCommand,
   volumeCommand,
 } from "./operator-command.ts";
@@ -46,6 +45,8 @@ export interface Subject extends Called {
   readonly workload?: string;
   readonly alias?: string;
   readonly claimUid?: string;
+  /** The claims that stand, of a volume that is told as a whole. */
+  readonly claims?: Readonly<Record<string, Pick<Claim, "workload" | "alias">>>;
   /** The name of the bar that a person may lift. */
   readonly bar?: string;
   /** The plugin instance of a bar whose gate has answered: its host runs. */
@@ -55,6 +56,8 @@ export interface Subject extends Called {
 type Remedy = Readonly<Record<"missingProof" | "clearWith", (subject: Subject) => string>>;
 
 const explain = explainCommand;
+/** Nobody wakes it: its pause is a minute at most, and Explain only shows what became of it. */
+const goesOn = (s: Subject): string => `and it goes on by itself within a minute; how it stands: ${explain(s)}`;
 const forget = (s: Subject): string => volumeCommand("repair forget-volume", s, s.uid ?? "<uid>");
 
 const abandon = (s: Subject): string => {
@@ -62,19 +65,27 @@ const abandon = (s: Subject): string => {
   return volumeCommand("repair abandon-claim", s, s.workload ?? "<workload>", s.claimUid ?? "<uid>", ...alias);
 };
 
+/** A volume with a claim cannot be forgotten: more lines than these are Explain's to show. */
+const mostReleases = 3;
+
+const releases = (s: Subject): readonly string[] => {
+  const standing =
+    s.workload === undefined ? Object.values(s.claims ?? {}) : [{ workload: s.workload, alias: s.alias ?? s.id }];
+  return standing.slice(0, mostReleases).map((claim) => releaseCommand(s.namespace, claim));
+};
+
 /** Total: a new reason does not compile until somebody said what clears it. */
 const remedies: Record<BlockedReason, Remedy> = {
   INCOMPATIBLE: {
     missingProof: (s) => `that nothing else of plugin ${s.plugin} stands under the name or path of ${volumeKey(s)}`,
-    clearWith: (s) => `remove or rename it at the backend; then: ${explain(s)}`,
+    clearWith: (s) => `remove or rename it at the backend, ${goesOn(s)}`,
   },
   NOT_AT_BACKEND: {
     missingProof: (s) => `that plugin ${s.plugin} knows the storage of ${volumeKey(s)}`,
-    // A volume with a claim cannot be forgotten.
     clearWith: (s) =>
-      s.workload === undefined
+      releases(s).length === 0
         ? forget(s)
-        : `bring it back at the backend, and it goes on by itself; when it is gone for good: ${releaseCommand(s.namespace, { workload: s.workload, alias: s.alias ?? s.id })}; then: ${forget(s)}`,
+        : `bring it back at the backend, and it goes on by itself; when it is gone for good: ${[...releases(s), forget(s)].join("; then: ")}`,
   },
   FOREIGN_ATTACHMENT: {
     missingProof: (s) => `that ${volumeKey(s)} is not attached to a node that no record explains`,
@@ -88,7 +99,7 @@ const remedies: Record<BlockedReason, Remedy> = {
   },
   STORAGE_TAKEN: {
     missingProof: (s) => `that plugin ${s.plugin} keeps storage of its own for ${volumeKey(s)}`,
-    clearWith: (s) => `mend the plugin, which named the storage of another volume; then: ${explain(s)}`,
+    clearWith: (s) => `mend the plugin, which named the storage of another volume, ${goesOn(s)}`,
   },
   DETACH_UNPROVEN: {
     missingProof: (s) => `that the backend no longer has ${volumeKey(s)} attached to node ${s.node ?? "?"}`,
@@ -96,11 +107,11 @@ const remedies: Record<BlockedReason, Remedy> = {
   },
   CREDENTIALS_REFUSED: {
     missingProof: (s) => `that plugin ${s.plugin} accepts the secrets of this call`,
-    clearWith: (s) => `correct the secret that the volume refers to; then: ${explain(s)}`,
+    clearWith: (s) => `correct the secret that the volume refers to, ${goesOn(s)}`,
   },
   PLUGIN_REFUSED: {
     missingProof: (s) => `that plugin ${s.plugin} can do this for ${volumeKey(s)}`,
-    clearWith: (s) => `do what the plugin's message asks for; then: ${explain(s)}`,
+    clearWith: (s) => `do what the plugin's message asks for, ${goesOn(s)}`,
   },
   PERMIT_REFUSED: {
     missingProof: (s) => `that the agent of node ${s.node ?? "?"} honours the grant of ${volumeKey(s)}`,
@@ -201,7 +212,7 @@ export const blockOfAgent = (
   const told = block ?? {
     reason,
     missingProof: `that nothing on node ${subject.node ?? "?"} still uses ${volumeKey(subject)}`,
-    clearWith: `do what the message says on node ${subject.node ?? "?"}; then: ${explain(subject)}`,
+    clearWith: `do what the message says on node ${subject.node ?? "?"}, ${goesOn(subject)}`,
   };
   return { ...told, message, since: previous?.reason === told.reason ? previous.since : now };
 };

@@ -13,9 +13,6 @@ export const volumeCommand = (words: string, ref: VolumeRef, ...args: readonly s
 /** Says which life of a node is the node. */
 export const admitCommand = (node: string, life: string): string => `holdfast node admit ${node} ${life}`;
 
-/** Takes from a node that is off all that it has. */
-export const fenceCommand = (node: string): string => `holdfast node fence ${node}`;
-
 export const explainCommand = (ref: VolumeRef): string => volumeCommand("volume explain", ref);
 
 const kindOption = ({ kind }: Called): readonly string[] => (kind === undefined ? [] : ["--kind", kind]);
@@ -27,9 +24,3 @@ export const takeOverCommand = (record: Called): string =>
 /** Says that the overtaken call of the bar has ended. */
 export const clearBarCommand = (record: Called, bar: string): string =>
   volumeCommand("repair clear-bar", record, bar, ...kindOption(record));
-
-/** Gives one claim's volume back. */
-export const releaseCommand = (
-  namespace: string,
-  claim: { readonly workload: string; readonly alias: string },
-): string => ["holdfast claim release", commandWord(claim.workload), claim.alias, "--namespace", namespace].join(" ");

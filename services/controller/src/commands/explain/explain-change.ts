@@ -1,4 +1,4 @@
-import { releaseCommand } from "../../domain/operator-command.ts";
+import { releaseCommand } from "@holdfast/model/operator-command";
 import type { Attempts, Blocked } from "../../domain/outcome.ts";
 import { type Expansion, isPending } from "../../domain/size/expansion.ts";
 import { isUnused, pendingNodes } from "../../domain/size/growth.ts";

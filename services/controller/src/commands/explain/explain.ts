@@ -1,3 +1,4 @@
+import { fenceCommand, releaseCommand } from "@holdfast/model/operator-command";
 import { foreignBlock } from "../../domain/attachment/foreign-block.ts";
 import { barBlock } from "../../domain/bar-block.ts";
 import { blockOfClaim, type Claim, type ClaimState } from "../../domain/claim/claim.ts";
@@ -6,7 +7,7 @@ import { isUnbound } from "../../domain/claim/early-claims.ts";
 import { type GrantFacts, inTheWay, obstacleTo } from "../../domain/claim/grant.ts";
 import { isFenced } from "../../domain/node/fence.ts";
 import { pendingBlock } from "../../domain/node/pending-life.ts";
-import { fenceCommand, releaseCommand, volumeCommand } from "../../domain/operator-command.ts";
+import { volumeCommand } from "../../domain/operator-command.ts";
 import { callOfClaim } from "../../domain/volume/long-calls.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import { healthActions, healthFindings } from "../../domain/volume/volume-health.ts";

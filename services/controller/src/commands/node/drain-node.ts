@@ -1,9 +1,9 @@
+import { fenceCommand } from "@holdfast/model/operator-command";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { foreignBlock } from "../../domain/attachment/foreign-block.ts";
 import { blockOfClaim } from "../../domain/claim/claim.ts";
 import { checkId, limits, type Violation } from "../../domain/limits.ts";
 import type { NodeDrain } from "../../domain/node/node.ts";
-import { fenceCommand } from "../../domain/operator-command.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
 import type { NodeDecisions, Nodes, NodeView, PluginProfiles } from "../../ports.ts";
 import type { AuditRecords } from "../../records/audit-records.ts";

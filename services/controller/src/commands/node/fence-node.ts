@@ -2,12 +2,13 @@
  * Takes the volumes of a node that cannot answer from it, on evidence. Nothing is called here: the evidence is stored with the node, and the
  * keeper of fences follows it.
  */
+
+import { fenceCommand } from "@holdfast/model/operator-command";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { checkId } from "../../domain/limits.ts";
 import { fenceBegun, isDisproved, isFenced } from "../../domain/node/fence.ts";
 import { fenceOfVolume, fenceRisks, type VolumeFence } from "../../domain/node/fence-consequence.ts";
 import type { NodeRecord } from "../../domain/node/node.ts";
-import { fenceCommand } from "../../domain/operator-command.ts";
 import type { NodeView } from "../../ports.ts";
 import { isSilent } from "../../records/grant-facts.ts";
 import { volumesOnNode } from "../../records/volume/volumes-on-node.ts";

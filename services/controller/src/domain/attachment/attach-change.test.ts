@@ -145,6 +145,15 @@ describe("attachUnknown", () => {
     expect(again.volume?.claims["a"]?.blocked).toBeUndefined();
   });
 
+  it("names the release of a claim that stands before its volume is forgotten", () => {
+    const gone = failureWith("block", { code: "NOT_FOUND" });
+    const change = attachAnswered(attaching([waiting("a")]), "n1", { kind: "unknown", failure: gone }, at);
+    expect(change.volume?.claims["a"]?.blocked).toMatchObject({
+      reason: "NOT_AT_BACKEND",
+      clearWith: expect.stringMatching(/holdfast claim release .*; then: holdfast repair forget-volume /),
+    });
+  });
+
   it("keeps the first doubt, also when a later attempt is refused for now", () => {
     const before = attaching([waiting("a")], { uncertainSince: 1_000 });
     for (const advice of ["again", "check-absence"] as const)

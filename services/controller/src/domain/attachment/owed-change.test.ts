@@ -107,6 +107,15 @@ describe("an attachment that the backend has lost", () => {
     expect(refused?.attachments["n1"]?.state).toBe("ATTACHED");
   });
 
+  it("whose volume the backend does not know either names the release of its claims before the volume is forgotten", () => {
+    const gone = failureWith("block", { code: "NOT_FOUND" });
+    const refused = reattachAnswered(held(missing, { intent }), "n1", { kind: "refused", failure: gone }, at).volume;
+    expect(refused?.attachments["n1"]?.owed?.blocked).toMatchObject({
+      reason: "NOT_AT_BACKEND",
+      clearWith: expect.stringMatching(/holdfast claim release .*; then: holdfast repair forget-volume /),
+    });
+  });
+
   it("is left alone when the backend shows it after all, unless a call may still run", () => {
     expect(reattachNotWanted(held(missing), "n1", at).volume?.attachments["n1"]).toEqual(attachmentRecord("n1"));
     const running = held(missing, { intent });

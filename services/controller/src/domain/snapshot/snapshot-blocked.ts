@@ -24,22 +24,26 @@ const command = (record: CutRecord, verb: "status" | "delete", ...options: reado
   return volumeCommand(`snapshot ${words?.[verb] ?? verb}`, record, ...options);
 };
 
+/** Nobody wakes it: its pause is a minute at most. */
+const goesOn = (r: CutRecord): string =>
+  `and it goes on by itself within a minute; how it stands: ${command(r, "status")}`;
+
 /** Total: a new reason does not compile until somebody said what clears it. */
 const remedies: Readonly<Record<CutBlockedReason, Remedy>> = {
   INCOMPATIBLE: {
     missingProof: (r) =>
       `that what plugin ${r.plugin} has under the name ${r.name} is ${volumeKey(r)} and nothing else`,
-    clearWith: (r) => `remove or rename the other one at the backend; then: ${command(r, "status")}`,
+    clearWith: (r) => `remove or rename the other one at the backend, ${goesOn(r)}`,
   },
   CREDENTIALS_REFUSED: {
     missingProof: (r) => `that plugin ${r.plugin} accepts the secrets of this call`,
-    clearWith: (r) => `correct the secret that it refers to; then: ${command(r, "status")}`,
+    clearWith: (r) => `correct the secret that it refers to, ${goesOn(r)}`,
   },
   PLUGIN_REFUSED: {
     missingProof: (r) => `that plugin ${r.plugin} can do this for ${volumeKey(r)}`,
     clearWith: (r) =>
       r.state === "DELETING"
-        ? `do what the plugin's message asks for; then: ${command(r, "status")}`
+        ? `do what the plugin's message asks for, ${goesOn(r)}`
         : `do what the plugin's message asks for, or: ${command(r, "delete")}`,
   },
   BACKEND_GROUP: {
