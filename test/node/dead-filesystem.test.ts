@@ -246,6 +246,46 @@ describe.skipIf(!root)("a volume whose file system hangs or died", () => {
     await persistently("the deletion", () => removeVolume(cluster, "served"));
   });
 
+  test("MOUNT_DEAD: one that is only reported is told on its claim, and is mounted anew once what is printed was run", {
+    timeout: 90_000,
+  }, async () => {
+    const node = cluster.node("node-a");
+    await node.agent().kill("SIGTERM");
+    await node.startAgent({ HOLDFAST_MOUNT_CHECK_INTERVAL: "300ms", HOLDFAST_DEAD_MOUNTS: "report" });
+    const { place, daemon } = await made("reported");
+    const claim = await persistently("the claim", () => claimVolume(cluster, "reported"));
+    const now = async () => (await cluster.claims.listClaims({ filter: { namespace, volume: "reported" } })).claims[0];
+    await daemon.kill("SIGKILL");
+    const dead = await until("the claim to say so", async () => (await now())?.blocked);
+    expect(dead.reason).toBe("MOUNT_DEAD");
+    // Its driver serves it anew, from the same place.
+    spawnSync("umount", ["--lazy", place]);
+    await startDaemon(place);
+    // A person goes on with what is printed until nothing is.
+    const ran: string[] = [];
+    await until(
+      "it to be well",
+      async () => {
+        const found = await now();
+        const line = found?.blocked?.clearWith;
+        if (line === undefined) return found?.degradedSince === undefined;
+        if (!ran.includes(line)) {
+          ran.push(line);
+          expect(spawnSync("sh", ["-c", line], { encoding: "utf8" }), line).toMatchObject({ status: 0 });
+        }
+        return undefined;
+      },
+      60_000,
+    );
+    const [line = "", ...more] = await mountsUnder(path.dirname(claim.hostPath));
+    expect(more).toEqual([]);
+    expect(line).toContain(" - fuse ");
+    expect(spawnSync("stat", ["--format", "%F", claim.hostPath], { encoding: "utf8", timeout: 5_000 }).stdout).toBe(
+      "directory\n",
+    );
+    await ended("reported", claim);
+  });
+
   test("D6: one that hangs is told on its claim, in Explain, in events, among what is stuck and in the metrics, until it answers", {
     timeout: 90_000,
   }, async () => {

@@ -177,9 +177,9 @@ describe.skipIf(!isRoot)("an agent process with a real plugin and real mounts", 
     const text = await journalText(rig);
     await writeFile(file, text.replace('"type":"staged"', '"type":"stagex"'));
     await rig.start();
-    const damaged = { reason: "JOURNAL_DAMAGED", kind: "precondition" };
-    await expect(rig.publish({ uid: "a", ctr: 1 })).rejects.toMatchObject(damaged);
-    await expect(rig.release({ uid: "a", ctr: 1 })).rejects.toMatchObject(damaged);
+    const damaged = { reason: "JOURNAL_DAMAGED" };
+    expect(await rig.publish({ uid: "a", ctr: 1 })).toMatchObject({ uncertain: { ...damaged, blocked: damaged } });
+    expect(await rig.release({ uid: "a", ctr: 1 })).toMatchObject({ pending: { ...damaged, block: damaged } });
     const inventory = await rig.inventory();
     expect(inventory.flatMap(({ volume }) => volume?.blocked?.reason ?? [])).toEqual(["JOURNAL_DAMAGED"]);
     // [I8] "A stream without its end is no inventory": what lies behind the damage may be more than the store knows of.

@@ -154,8 +154,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
 
     const nodePlugins = createNodePlugins(plugins, node, systemClock);
     const { volumes, stats, watch, upkeep } = createVolumeParts({
-      config,
-      orphansAtStart: recovered.orphans.length > 0,
+      ...{ node, config, orphansAtStart: recovered.orphans.length > 0 },
       metrics,
       children: createKillableChildren({ clock: systemClock, deadlineMs: config.childTimeout }),
       clock: systemClock,

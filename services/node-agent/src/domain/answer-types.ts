@@ -4,17 +4,43 @@ import type { Refusal } from "./judge-order.ts";
 import type { Leftover } from "./mounts.ts";
 import type { MountFailure, VolumeState } from "./types.ts";
 
-/** Why the agent stopped on its way. The debt stays in the journal; the same message brings it on. */
-export interface Halt {
-  /** A word of docs/errors.md, or the name of a gRPC code when the plugin's answer says all there is to say. */
-  readonly reason: string;
+/** Why a person has to do something first. */
+export type AgentBlockReason =
+  | "NOT_AT_BACKEND"
+  | "INCOMPATIBLE"
+  | "CREDENTIALS_REFUSED"
+  | "PLUGIN_REFUSED"
+  | "MOUNT_HUNG"
+  | "MOUNT_DEAD"
+  | "MOUNT_NOT_SEEN"
+  | "MOUNT_HELD"
+  | "STILL_MOUNTED"
+  | "ORPHAN_MOUNT"
+  | "HOST_PATH_UNSAFE"
+  | "PERMIT_CHANGED"
+  | "JOURNAL_DAMAGED";
+
+interface Stop {
   readonly message: string;
   readonly method: string;
   readonly code: string;
-  /** Set when asking again will not help by itself. */
-  readonly blocked?: { readonly missingProof: string; readonly clearWith: string };
   readonly holder?: Leftover;
 }
+
+/** Asking again will not help by itself. */
+export interface BlockingHalt extends Stop {
+  readonly reason: AgentBlockReason;
+  readonly blocked: { readonly missingProof: string; readonly clearWith: string };
+}
+
+interface PassingHalt extends Stop {
+  /** A word of docs/errors.md, or the name of a gRPC code when the plugin's answer says all there is to say. */
+  readonly reason: string;
+  readonly blocked?: undefined;
+}
+
+/** Why the agent stopped on its way. The debt stays in the journal; the same message brings it on. */
+export type Halt = BlockingHalt | PassingHalt;
 
 export interface Published {
   readonly kind: "published";

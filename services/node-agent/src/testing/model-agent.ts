@@ -118,6 +118,7 @@ export function createModelAgent(deadMounts: "restage" | "report" = "restage"): 
         signal: new AbortController().signal,
       });
       const made = createVolumeManager({
+        node: "n1",
         ledger,
         plugins: host.plugins,
         mounts: host.mounts,

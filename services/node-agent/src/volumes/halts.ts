@@ -1,8 +1,9 @@
 /** Why a run stopped, in words that name the volume, the plugin, the call, and what to do next. */
 import { showEpoch } from "@holdfast/model/epoch";
+import { fenceCommand, releaseCommand } from "@holdfast/model/operator-command";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Ailment } from "../domain/ailment.ts";
-import type { Halt } from "../domain/answer-types.ts";
+import type { AgentBlockReason, BlockingHalt, Halt } from "../domain/answer-types.ts";
 import type { Leftover } from "../domain/mounts.ts";
 import type { MountFailure, PermitFacts, VolumeRef } from "../domain/types.ts";
 import type { CallFailure } from "../ports.ts";
@@ -10,15 +11,32 @@ import type { CallFailure } from "../ports.ts";
 export const nameVolume = (ref: VolumeRef): string => `volume ${ref.namespace}/${ref.volume} (plugin ${ref.plugin})`;
 
 /** Words for blocks that have one; the others say what the plugin answered. */
-const blockReasons: Readonly<Record<string, string>> = {
+const blockReasons: Readonly<Record<string, AgentBlockReason>> = {
   NOT_FOUND: "NOT_AT_BACKEND",
   ALREADY_EXISTS: "INCOMPATIBLE",
   PERMISSION_DENIED: "CREDENTIALS_REFUSED",
   UNAUTHENTICATED: "CREDENTIALS_REFUSED",
 };
 
-export function callHalt(ref: VolumeRef, failure: CallFailure): Halt {
-  const { method, code, advice, sent, needs } = failure;
+type Claimed = Pick<PermitFacts, "workload" | "alias">;
+
+/** What a person does before the same call, which is made again by itself, can be answered OK. */
+const callCure = (ref: VolumeRef, { method, code, needs }: CallFailure, claim: Claimed | undefined): string => {
+  const goesOn = "and it goes on by itself within a minute";
+  if (code === "NOT_FOUND") {
+    const forGood = claim === undefined ? "" : `; when it is gone for good: ${releaseCommand(ref.namespace, claim)}`;
+    return `bring it back at the backend of plugin ${ref.plugin}, ${goesOn}${forGood}`;
+  }
+  // CSI: these two carry no secret.
+  const bare = method === "NodeUnstageVolume" || method === "NodeUnpublishVolume";
+  return bare && blockReasons[code] === "CREDENTIALS_REFUSED"
+    ? `give plugin ${ref.plugin} on this node credentials that its backend accepts, ${goesOn}`
+    : `${needs}, ${goesOn}`;
+};
+
+/** `claim`: the one that the call was made for, while it is wanted. */
+export function callHalt(ref: VolumeRef, failure: CallFailure, claim?: Claimed): Halt {
+  const { method, code, advice, sent } = failure;
   const said = failure.message === "" ? "" : `: ${failure.message}`;
   const message = sent
     ? `${nameVolume(ref)}: ${method} answered ${code}${said}`
@@ -31,7 +49,7 @@ export function callHalt(ref: VolumeRef, failure: CallFailure): Halt {
     message,
     method,
     code,
-    blocked: { missingProof: `an OK of ${method} from plugin ${ref.plugin}`, clearWith: needs },
+    blocked: { missingProof: `an OK of ${method} from plugin ${ref.plugin}`, clearWith: callCure(ref, failure, claim) },
   };
 }
 
@@ -50,7 +68,13 @@ export function pluginAwayHalt(ref: VolumeRef, why: string): Halt {
   return { reason: "PLUGIN_NOT_READY", message, method: "", code: "" };
 }
 
-export function ailmentHalt(ref: VolumeRef, kind: Ailment, path: string): Halt {
+/** `served`: every mount of the volume that the same process serves, the topmost first. */
+export function ailmentHalt(
+  ref: VolumeRef,
+  kind: Ailment,
+  path: string,
+  served: readonly string[] = [path],
+): BlockingHalt {
   const name = nameVolume(ref);
   if (kind === "hung") {
     return {
@@ -69,7 +93,10 @@ export function ailmentHalt(ref: VolumeRef, kind: Ailment, path: string): Halt {
     message: `${name}: the process that served the mount at ${path} is gone; it is mounted anew when its permit comes, and the workload has to be restarted to see it`,
     method: "",
     code: "",
-    blocked: { missingProof: `that nothing dead is mounted at ${path}`, clearWith: `umount --lazy ${path}` },
+    blocked: {
+      missingProof: `that nothing dead is mounted at ${path}`,
+      clearWith: `umount --lazy ${served.join(" ")}`,
+    },
   };
 }
 
@@ -174,11 +201,14 @@ export function changedHalt(ref: VolumeRef, facts: PermitFacts): Halt {
     message: `${nameVolume(ref)}: the permit of claim ${facts.claimUid} under epoch ${showEpoch(facts.epoch)} came with other contexts or flags than before`,
     method: "",
     code: "",
-    blocked: { missingProof: "which of the two permits is right", clearWith: "release the claim and claim again" },
+    blocked: {
+      missingProof: "which of the two permits is right",
+      clearWith: `${releaseCommand(ref.namespace, facts)}; then claim it again`,
+    },
   };
 }
 
-export function damagedHalt(ref: VolumeRef, damage: string): Halt {
+export function damagedHalt(ref: VolumeRef, damage: string, node: string): BlockingHalt {
   return {
     reason: "JOURNAL_DAMAGED",
     message: `${nameVolume(ref)}: ${damage}`,
@@ -186,8 +216,7 @@ export function damagedHalt(ref: VolumeRef, damage: string): Halt {
     code: "",
     blocked: {
       missingProof: "what the agent had journalled of this volume",
-      clearWith:
-        "restore the state directory; or stop the agent, switch the machine off, fence the node (holdfast node fence), and start the agent with an empty state directory",
+      clearWith: `stop the agent, restore its state directory, start it again, and admit that life as this says: holdfast node status ${node}; or stop the agent, switch the machine off: ${fenceCommand(node)}; then start the agent with an empty state directory`,
     },
   };
 }
@@ -197,10 +226,10 @@ export function noEndHalt(ref: VolumeRef): Halt {
   return { reason: "MOUNT_MISSING", message, method: "", code: "" };
 }
 
-export function journalFull(why: string): HoldfastError {
-  return new HoldfastError({ kind: "exhausted", reason: "JOURNAL_FULL", message: why });
-}
-
 export function journalDamaged(why: string): HoldfastError {
   return new HoldfastError({ kind: "precondition", reason: "JOURNAL_DAMAGED", message: why });
+}
+
+export function journalFull(why: string): HoldfastError {
+  return new HoldfastError({ kind: "exhausted", reason: "JOURNAL_FULL", message: why });
 }

@@ -12,9 +12,10 @@ export function takeInventory(
   paths: HostPaths,
   { volumes, damage }: Pick<Ledger, "volumes" | "damage">,
   halts: ReadonlyMap<string, Halt>,
+  node: string,
 ): Inventory {
   const listed = [...volumes()].map((state) => {
-    const halt = damage === undefined ? halts.get(state.ref.volumeUid) : damagedHalt(state.ref, damage);
+    const halt = damage === undefined ? halts.get(state.ref.volumeUid) : damagedHalt(state.ref, damage, node);
     return halt === undefined ? { state } : { state, halt };
   });
   return {

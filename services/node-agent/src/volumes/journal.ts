@@ -35,7 +35,7 @@ export async function openJournal(options: JournalOptions): Promise<Journal> {
   }
   const damage =
     reading.kind === "damaged"
-      ? `${file} is damaged at byte ${reading.at}: ${reading.why}. Restore it, or move it away once you have looked at what is mounted; the node then registers anew`
+      ? `${file} is damaged at byte ${reading.at}: ${reading.why}. Restore it, or move it away once you have looked at what is mounted; a person then admits the new life of the node`
       : undefined;
   const uid = journal?.header.uid ?? options.newUid();
   const records = journal?.records ?? [];

@@ -237,5 +237,6 @@ function refusedOrHalt(run: VolumeRun, claimUid: string, result: NotDone, tools:
     run.note({ type: "release-intent", claimUid, failure: failureOf(failure) });
     return undefined;
   }
-  return callHalt(run.volume().ref, failure);
+  const { ref, claims } = run.volume();
+  return callHalt(ref, failure, claims[claimUid]?.facts);
 }

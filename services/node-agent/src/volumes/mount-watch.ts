@@ -68,7 +68,7 @@ export function createMountWatch(options: MountWatchOptions): MountWatch {
   const probe = async ({ volumeUid }: VolumeRef, line: MountLine): Promise<Ailment | undefined> =>
     ailmentOf(line, await children.run(volumeUid, "stat", ["-f", "-c", "%T", "--", line.path]));
 
-  const note = (ref: VolumeRef, kind: Ailment | undefined, path: string): void => {
+  const note = (ref: VolumeRef, kind: Ailment | undefined, path: string, served: readonly string[]): void => {
     const before = ailing.get(ref.volumeUid);
     if (before?.kind === kind) return;
     if (kind === undefined) {
@@ -76,7 +76,7 @@ export function createMountWatch(options: MountWatchOptions): MountWatch {
       log.info("a volume answers again", { ...namesOf(ref), path });
       return;
     }
-    const halt = ailmentHalt(ref, kind, path);
+    const halt = ailmentHalt(ref, kind, path, served);
     ailing.set(ref.volumeUid, { ref, kind, path, halt, since: clock.now() });
     log.error("a mounted volume does not answer", { ...namesOf(ref), reason: halt.reason, path });
   };
@@ -89,18 +89,23 @@ export function createMountWatch(options: MountWatchOptions): MountWatch {
     }
   };
 
-  const checkVolume = async ({ ref, claims }: VolumeState, shown: ReadonlyMap<string, MountLine>): Promise<void> => {
+  const checkVolume = async (
+    { ref, stage, claims }: VolumeState,
+    shown: ReadonlyMap<string, MountLine>,
+  ): Promise<void> => {
     const published = Object.values(claims).filter(isPublished);
     const lines = published.map(({ facts }) => shown.get(facts.target));
     if (lines.includes(undefined)) await declareLost(ref, [], "MOUNT_MISSING");
     const line = lines.find((it) => it !== undefined && mayAil(it));
     if (line === undefined) return;
     const kind = await probe(ref, line);
-    note(ref, kind, line.path);
+    // One server has all mounts of the volume: what is dead at one place is dead at every other.
+    const mounted = [...lines, shown.get(stage.path)].filter((it) => it !== undefined);
+    const served = mounted.filter(({ device }) => device === line.device);
+    const paths = served.map((it) => it.path);
+    note(ref, kind, line.path, paths);
     if (kind !== "dead" || policy === "report") return;
-    // One server has all mounts of the volume: what is dead at one target is dead at every other.
-    const served = lines.filter((it) => it !== undefined && it.device === line.device);
-    await declareLost(ref, served as readonly MountLine[], "MOUNT_DEAD");
+    await declareLost(ref, served, "MOUNT_DEAD");
   };
 
   const checkAll = async (): Promise<void> => {

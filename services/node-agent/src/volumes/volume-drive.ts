@@ -87,10 +87,11 @@ export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
       // A directory that is not as it has to be: nothing was called yet.
-      const clearWith = error.metadata["cure"] ?? "correct what the message names";
-      const blocked = { missingProof: "a safe directory", clearWith };
-      const message = `${nameVolume(run.volume().ref)}: ${error.message}`;
-      return { reason: error.reason, message, method: "", code: "", blocked };
+      const stop = { message: `${nameVolume(run.volume().ref)}: ${error.message}`, method: "", code: "" };
+      const { reason, metadata } = error;
+      return reason === "HOST_PATH_UNSAFE"
+        ? { ...stop, reason, blocked: { missingProof: "a safe directory", clearWith: metadata["cure"] ?? "" } }
+        : { ...stop, reason };
     }
   };
 

@@ -29,7 +29,7 @@ import type {
   PermitOrder,
   ReleaseOrder,
 } from "../ports.ts";
-import { changedHalt, endWords, journalDamaged, journalFull, orphanHalt, pluginAwayHalt } from "./halts.ts";
+import { changedHalt, endWords, journalFull, orphanHalt, pluginAwayHalt } from "./halts.ts";
 import { takeInventory } from "./inventory.ts";
 import type { LingeringMounts } from "./lingering-mounts.ts";
 import { createLostMounts } from "./lost-mounts.ts";
@@ -43,6 +43,7 @@ import { createExpander } from "./volume-expander.ts";
 import { createVolumeRun, type VolumeRun } from "./volume-run.ts";
 
 export interface VolumeManagerOptions {
+  readonly node: string;
   readonly ledger: Ledger;
   readonly plugins: NodePlugins;
   readonly mounts: MountTable;
@@ -266,25 +267,16 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
   };
 
   const allHalts = () => new Map([...deadMounts.halts(), ...halts]);
-  const checkDamage = (): void => {
-    if (ledger.damage !== undefined) throw journalDamaged(ledger.damage);
-  };
-
   return {
     publish(order, caller) {
-      checkDamage();
       failpoint("agent.permit.received");
       return lanes.run(laneOf(order.ref), caller, () => publishInLane(order, caller)); // M1
     },
     release(order, caller) {
-      checkDamage();
       failpoint("agent.release.received");
       return lanes.run(laneOf(order.ref), caller, () => releaseInLane(order, caller)); // M1
     },
-    expand(order, caller) {
-      checkDamage();
-      return lanes.run(laneOf(order.ref), caller, () => expand(order)); // M1
-    },
+    expand: (order, caller) => lanes.run(laneOf(order.ref), caller, () => expand(order)), // M1
     forget: (ref, claimUid) =>
       lanes.run(laneOf(ref), signal, async () => {
         const known = ledger.volume(ref.volumeUid);
@@ -292,7 +284,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
         if (known?.dead.some((one) => one.claimUid === claimUid && one.late))
           await run.commit({ type: "forgotten", claimUid });
       }),
-    inventory: async () => takeInventory(await mounts.look(false), paths, ledger, allHalts()),
+    inventory: async () => takeInventory(await mounts.look(false), paths, ledger, allHalts(), options.node),
     alone: (publish, wait, act) => lanes.run(publish, wait, act),
     lose: (ref, dead) => lanes.run(laneOf(ref), signal, () => lose(ref, dead)), // M1
     halts: allHalts,

@@ -8,6 +8,7 @@ import { createHealthQuestion } from "./health-question.ts";
 import { createLingeringMounts } from "./lingering-mounts.ts";
 import { createMountWatch, type MountWatch } from "./mount-watch.ts";
 import { createSecureMount } from "./secure-mount.ts";
+import { tellDamage } from "./tell-damage.ts";
 import { createUpkeep, type Upkeep } from "./upkeep.ts";
 import { createVolumeManager, type VolumeManager, type VolumeManagerOptions } from "./volume-manager.ts";
 import { meterVolumes } from "./volume-metrics.ts";
@@ -46,7 +47,8 @@ export function createVolumeParts(options: VolumePartsOptions): VolumeParts {
   const watch = createMountWatch({ ...options, rootDir: config.rootDir, policy: config.deadMounts, lose });
   const allowedOptions = config.mountOptionsAllowed;
   const lingering = createLingeringMounts(options);
-  const bare = createVolumeManager({ ...options, secure, allowedOptions, deadMounts: watch, lingering });
+  const manager = createVolumeManager({ ...options, secure, allowedOptions, deadMounts: watch, lingering });
+  const bare = tellDamage(options.ledger, options.node, manager);
   const asking = createHealthQuestion(bare, options);
   const volumes: VolumeManager = meterVolumes(asking, { ...options, lost: watch.lost });
   const stats = createVolumeStats({ ...options, deadlineMs: config.statsTimeout, maxAgeMs: config.statsMaxAge });
