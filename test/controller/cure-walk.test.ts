@@ -4,9 +4,9 @@
  * offer.
  */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { cliRun } from "../cli/cli-run.ts";
 import { blockedWays, minute, type WaysReason } from "../support/controller/blocked-ways.ts";
 import { type ServedApi, serveApi } from "../support/controller/served-api.ts";
+import { linesOf, typedIn } from "../support/controller/typed-lines.ts";
 import { createWorld, type World } from "../support/controller/world.ts";
 
 let world: World;
@@ -19,6 +19,8 @@ afterEach(async () => {
   await api.close();
   await world.close();
 });
+
+const typed = (line: string, files: Readonly<Record<string, string>>) => typedIn(world, api.address, line, files);
 
 interface Cure {
   readonly reason: WaysReason;
@@ -112,43 +114,9 @@ const stuckOf = async (id: string, reason: string) => {
   return items.filter(({ volume }) => volume.id === id).map(({ blocked }) => blocked);
 };
 
-/** The command lines in a text, each up to the end of its clause. */
-const linesOf = (text: string): readonly string[] =>
-  [...text.matchAll(/\bholdfast [^,;)]+/g)].map(([line]) => line.trim());
-
 const showsOnly = /holdfast (?:volume explain|plugin status|node status)/;
 /** Walked over real processes: fence.e2e.test.ts, agent-reborn.e2e.test.ts. */
 const elsewhere = /holdfast node (?:fence|admit)/;
-const overrides = /holdfast repair (?!scan|stuck)/;
-
-/** As a person types it, who reads the dry run of what overrides a proof and then confirms it. */
-const typed = async (line: string, files: Readonly<Record<string, string>>): Promise<void> => {
-  const said = overrides.test(line) ? ["--reason", "ticket 4711", ...evidenceOf(line)] : [];
-  const run = async (more: readonly string[]) => {
-    let over = false;
-    const ending = cliRun([...line.split(" ").slice(1), ...said, ...more], { address: api.address, files }).finally(
-      () => {
-        over = true;
-      },
-    );
-    while (!over) await world.clock.advance(20);
-    return await ending;
-  };
-  const first = await run([]);
-  expect([0], `${line}: ${first.err}`).toContain(first.code);
-  const confirm = /--confirm (".*")/.exec(first.out)?.[1];
-  if (confirm === undefined) return;
-  const second = await run(["--confirm", JSON.parse(confirm) as string]);
-  expect(second.code, `${line}: ${second.err}`).toBe(0);
-};
-
-const evidenceOf = (line: string): readonly string[] =>
-  line.includes("forget-volume")
-    ? []
-    : line.includes("node fence")
-      ? ["--powered-off", "PDU shows 0 W"]
-      : ["--evidence", "seen"];
-
 describe("the cure of", () => {
   test.each(cures)("$reason: $way", async ({ reason, hands, runs, fill = (line) => line, files }) => {
     const id = await blockedWays(world)[reason]();

@@ -1,17 +1,23 @@
 /**
  * Blocks that an agent makes, provoked on a real host: the command that each prints is run in a shell as it is printed, or what its words
- * ask for is done, and it is gone. MOUNT_HELD: lingering.e2e.test.ts; MOUNT_HUNG: ../node/dead-filesystem.test.ts.
+ * ask for is done, and it is gone. MOUNT_HELD: lingering.e2e.test.ts; MOUNT_HUNG and MOUNT_DEAD: ../node/dead-filesystem.test.ts.
  */
 import { spawnSync } from "node:child_process";
-import { chmod } from "node:fs/promises";
+import { chmod, cp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { Code } from "@holdfast/csi/outcome";
+import { NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cliRun } from "../cli/cli-run.ts";
+import { admitWaiting } from "../harness/admit-waiting.ts";
+import { runAsTold } from "../harness/as-told.ts";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import {
   claimVolume,
   expectClean,
   makeVolume,
+  mountsUnder,
   namespace,
   releaseWorkload,
   removeVolume,
@@ -26,7 +32,11 @@ describe.skipIf(!root)("the cure of a block of an agent", () => {
   let cluster: Cluster;
 
   beforeAll(async () => {
-    cluster = await startCluster({ nodes: ["node-a"], realMounts: true });
+    cluster = await startCluster({
+      nodes: ["node-a"],
+      realMounts: true,
+      controllerEnv: { HOLDFAST_LINK_GRACE: "1s" },
+    });
   });
   afterAll(() => cluster?.stop());
 
@@ -46,6 +56,7 @@ describe.skipIf(!root)("the cure of a block of an agent", () => {
     expect(out).toContain(blocked.clearWith);
     return blocked;
   };
+  const nodeNow = async () => (await cluster.nodes.getNode({ name: "node-a" })).node;
   const ask = (id: string) =>
     cluster.claims.createClaims({ namespace, workload: `w-${id}`, node: "node-a", claims: [{ volume: id }] });
   const release = (id: string) => cluster.claims.releaseClaims({ namespace, workload: `w-${id}` });
@@ -99,6 +110,135 @@ describe.skipIf(!root)("the cure of a block of an agent", () => {
     expect((await claimNow("unseen"))?.blocked).toBeUndefined();
     await releaseWorkload(cluster, "w-unseen");
     await ended("unseen");
+  });
+
+  const answersWith = (method: "NodeStageVolume" | "NodePublishVolume" | "NodeUnstageVolume", code: Code) =>
+    cluster.backend.client.setFaults([{ method, code, when: "before", times: "always" }]);
+  /** The first command of the command line in the cure, run as it is printed. */
+  const holdfast = async (cure: string): Promise<void> => {
+    const line = /holdfast [^,;]+/.exec(cure)?.[0].trim() ?? "";
+    expect(await runAsTold(cluster, line)).toContain(" → 0 ");
+  };
+
+  it("NOT_AT_BACKEND: the plugin on the node does not know the volume", async () => {
+    await makeVolume(cluster, "unknown");
+    await answersWith("NodeStageVolume", "NOT_FOUND");
+    await ask("unknown");
+    const { clearWith } = await blockOf("unknown", "NOT_AT_BACKEND");
+    await holdfast(clearWith);
+    await isOver("unknown");
+    await ask("unknown");
+    await blockOf("unknown", "NOT_AT_BACKEND");
+    await cluster.backend.client.setFaults([]);
+    expect(stateName(await claimVolume(cluster, "unknown"))).toBe("ACTIVE");
+    await releaseWorkload(cluster, "w-unknown");
+    await ended("unknown");
+  });
+
+  it.each([
+    ["INCOMPATIBLE", "ALREADY_EXISTS"],
+    ["PLUGIN_REFUSED", "FAILED_PRECONDITION"],
+  ] as const)("%s: the plugin answers %s until what its message names is corrected", async (reason, code) => {
+    await makeVolume(cluster, "refused");
+    await answersWith("NodePublishVolume", code);
+    await ask("refused");
+    expect((await blockOf("refused", reason)).clearWith).toContain("what the plugin's message names");
+    await cluster.backend.client.setFaults([]);
+    expect(stateName(await claimVolume(cluster, "refused"))).toBe("ACTIVE");
+    await releaseWorkload(cluster, "w-refused");
+    await ended("refused");
+  });
+
+  it("CREDENTIALS_REFUSED: the backend takes no undo from the plugin of the node", async () => {
+    await makeVolume(cluster, "locked");
+    await claimVolume(cluster, "locked");
+    await answersWith("NodeUnstageVolume", "UNAUTHENTICATED");
+    await release("locked");
+    const { clearWith } = await blockOf("locked", "CREDENTIALS_REFUSED");
+    expect(clearWith).toMatch(/^give plugin \S+ on this node credentials/);
+    await cluster.backend.client.setFaults([]);
+    await isOver("locked");
+    await ended("locked");
+  });
+
+  it("MOUNT_MISSING: somebody unmounts what a workload uses, and it is made again by itself", async () => {
+    await makeVolume(cluster, "missing");
+    const { hostPath } = await claimVolume(cluster, "missing");
+    await cluster.backend.client.setFaults([{ method: "NodePublishVolume", code: "UNAVAILABLE", times: "always" }]);
+    shell(`umount ${hostPath}`);
+    await until("it to be degraded", async () => (await claimNow("missing"))?.degradedReason === "MOUNT_MISSING");
+    expect((await claimNow("missing"))?.blocked).toBeUndefined();
+    await cluster.backend.client.setFaults([]);
+    await until("it to be well", async () => (await claimNow("missing"))?.degradedSince === undefined, 60_000);
+    await releaseWorkload(cluster, "w-missing");
+    await ended("missing");
+  });
+
+  it("PERMIT_CHANGED: the permit of a claim that is held comes again with another context", async () => {
+    await makeVolume(cluster, "changed");
+    const { hostPath } = await claimVolume(cluster, "changed");
+    await cluster.controller().kill("SIGKILL");
+    const store = new DatabaseSync(path.join(cluster.dir, "store.db"));
+    const of = `kind = 'volume' AND key = '${namespace}/changed'`;
+    const { body } = store.prepare(`SELECT body FROM records WHERE ${of}`).get() as { body: string };
+    const other = body.replace(/"publishContext":\{/, '"publishContext":{"edited":"1",').replace('"1",}', '"1"}');
+    expect(other).not.toBe(body);
+    store.prepare(`UPDATE records SET body = ? WHERE ${of}`).run(other);
+    store.close();
+    await cluster.startController();
+    shell(`umount ${hostPath}`);
+    const { clearWith } = await blockOf("changed", "PERMIT_CHANGED");
+    await holdfast(clearWith);
+    await isOver("changed");
+    expect(stateName(await claimVolume(cluster, "changed"))).toBe("ACTIVE");
+    await releaseWorkload(cluster, "w-changed");
+    await ended("changed");
+  });
+
+  /** Answers what is printed, and where the state directory is kept as it was before. */
+  const damagedJournal = async (id: string) => {
+    const node = cluster.node("node-a");
+    await makeVolume(cluster, id);
+    await claimVolume(cluster, id);
+    await node.agent().kill("SIGKILL");
+    const saved = `${node.stateDir}.saved`;
+    await cp(node.stateDir, saved, { recursive: true });
+    const journal = path.join(node.stateDir, "journal");
+    await writeFile(journal, (await readFile(journal, "utf8")).replace('"type":"staged"', '"type":"stagex"'));
+    await node.startAgent();
+    await release(id);
+    const { clearWith } = await blockOf(id, "JOURNAL_DAMAGED");
+    await node.agent().kill("SIGTERM");
+    await rm(node.stateDir, { recursive: true });
+    return { node, saved, clearWith };
+  };
+
+  it("JOURNAL_DAMAGED: the state directory is restored", async () => {
+    const { node, saved, clearWith } = await damagedJournal("damaged");
+    expect(clearWith).toContain("restore its state directory");
+    await rename(saved, node.stateDir);
+    await Promise.all([node.startAgent(), admitWaiting(cluster, "node-a")]);
+    await isOver("damaged");
+    await ended("damaged");
+  });
+
+  it("JOURNAL_DAMAGED: the machine is switched off, and its node fenced", async () => {
+    const { node, saved, clearWith } = await damagedJournal("lost");
+    await rm(saved, { recursive: true });
+    for (const line of (await mountsUnder(node.rootDir)).toReversed()) shell(`umount --lazy ${line.split(" ")[4]}`);
+    await node.plugin().kill("SIGKILL");
+    await cluster.backend.client.fence("node-a");
+    await until("the node to be silent", async () => (await nodeNow())?.state === NodeState.NODE_STATE_SUSPECT);
+    const line = /holdfast node fence [^,;]+/.exec(clearWith)?.[0] ?? "";
+    const seen = ["--powered-off", "the PDU shows 0 W", "--reason", "test"];
+    const fenced = await cliRun([...line.split(" ").slice(1), ...seen], { address: cluster.address });
+    expect(fenced.code, `${line}: ${fenced.err}`).toBe(0);
+    await isOver("lost");
+    await cluster.backend.client.reboot("node-a");
+    await node.startPlugin();
+    await node.startAgent();
+    await until("the node to be ready", async () => (await nodeNow())?.state === NodeState.NODE_STATE_READY);
+    await ended("lost");
   });
 
   it("HOST_PATH_UNSAFE: others may write on the way to the mount", async () => {

@@ -3,11 +3,11 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { admitWaiting } from "../harness/admit-waiting.ts";
 import { mutatingCalls } from "../harness/calls.ts";
 import { type Cluster, type ClusterNode, startCluster } from "../harness/cluster.ts";
 import { nextBoot } from "../harness/next-boot.ts";
 import {
-  admitWaiting,
   claimVolume,
   expectClean,
   makeVolume,

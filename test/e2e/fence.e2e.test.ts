@@ -6,6 +6,7 @@ import { FenceMethod, PluginServiceDefinition } from "@holdfast/shared/gen/holdf
 import { createGrpcChannel, createGrpcClient, type GrpcChannel } from "@holdfast/shared/grpc/client";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { cliRun } from "../cli/cli-run.ts";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { freeze } from "../harness/frozen.ts";
 import {
@@ -142,7 +143,13 @@ describe.skipIf(!root)("a node that is fenced", () => {
 
     // The storage knows that the machine is dead: what it polices is that nobody detaches from a living one.
     await cluster.backend.client.fence("node-a");
-    const { node } = await cluster.nodes.fenceNode({ ...asked, waitFor });
+    // As it is printed, with what was seen: it waits until the node has nothing more.
+    const { nextActions } = await cluster.volumes.explainVolume({ namespace, id: "db" });
+    const line = nextActions.find((one) => one.startsWith("holdfast node fence")) ?? "";
+    const seen = ["--powered-off", evidence.powerOffAttestation, "--reason", evidence.reason];
+    const fenced = await cliRun([...line.split(" ").slice(1), ...seen], { address: cluster.address });
+    expect(fenced.code, `${line}: ${fenced.err}`).toBe(0);
+    const node = await nodeOf("node-a");
     expect(node).toMatchObject({ state: NodeState.NODE_STATE_QUARANTINED, nodeEpoch: 2n });
     expect(node?.stateMessage).toContain("the PDU shows 0 W, ticket 4711");
     expect((await controllerCalls("node-a")).slice(before.length).toSorted()).toEqual(
@@ -155,6 +162,9 @@ describe.skipIf(!root)("a node that is fenced", () => {
     const { records } = await cluster.repair.listAudit({ verb: "FenceNode" });
     expect(records).toMatchObject([{ node: "node-a", reason: "host lost", evidence: evidence.powerOffAttestation }]);
 
+    const told = async () => (await cluster.repair.listStuck({ node: "node-a", reasons: ["NODE_FENCED"] })).stuck;
+    expect(await told()).toMatchObject([{ blocked: { clearWith: expect.stringMatching(/^start its agent/) } }]);
+
     // It comes back with its old mounts and its journal; one unmount takes its time, so that the quarantine is seen.
     expect((await mountsUnder(cluster.node("node-a").rootDir)).length).toBeGreaterThan(0);
     const mountsBefore = (await mountCalls("node-a")).length;
@@ -166,6 +176,7 @@ describe.skipIf(!root)("a node that is fenced", () => {
     await makeVolume(cluster, "early");
     await expect(claimVolume(cluster, "early")).rejects.toMatchObject({ reason: "NODE_NOT_READY" });
     await becomes("node-a", NodeState.NODE_STATE_READY);
+    expect(await told()).toEqual([]);
     expectCleaned((await mountCalls("node-a")).slice(mountsBefore));
     expect(await mountsUnder(cluster.node("node-a").rootDir)).toEqual([]);
     expect((await nodeOf("node-a"))?.nodeEpoch).toBe(2n);

@@ -4,6 +4,7 @@
  */
 import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { admitWaiting } from "../harness/admit-waiting.ts";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { freeze } from "../harness/frozen.ts";
 import { othersGoOn, queuedClaim } from "../harness/goes-on.ts";
@@ -11,7 +12,6 @@ import { heldDetach } from "../harness/held-detach.ts";
 import { seenFrom, settleDriver } from "../harness/plugin-driver.ts";
 import { type RelayHosts, startRelayHosts } from "../harness/relay-hosts.ts";
 import {
-  admitWaiting,
   claimVolume,
   expectClean,
   makeVolume,

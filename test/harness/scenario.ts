@@ -120,19 +120,6 @@ export const persistently = async <T>(what: string, call: () => Promise<T>): Pro
   );
 };
 
-/** A person says that the life which waits for the name is the node; the one before is over. Waits for both. */
-export const admitWaiting = async (cluster: Cluster, node: string): Promise<void> => {
-  const life = await until(`another life of ${node} to wait`, async () => {
-    const found = (await cluster.nodes.getNode({ name: node })).node;
-    return found?.pending?.life;
-  });
-  const asked = { node, life, evidence: "the machine was booted", reason: "test" };
-  await persistently("the admission", async () => {
-    const { outcome } = await cluster.repair.admitNode({ ...asked, dryRun: true });
-    await cluster.repair.admitNode({ ...asked, confirm: outcome?.confirmWith ?? "" });
-  });
-};
-
 export const mountsUnder = async (dir: string): Promise<readonly string[]> =>
   (await readFile("/proc/self/mountinfo", "utf8")).split("\n").filter((line) => line.includes(` ${dir}/`));
 

@@ -7,11 +7,11 @@ import { readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { admitWaiting } from "../harness/admit-waiting.ts";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { detachLoopsUnder, loopsUnder } from "../harness/loop-files.ts";
 import { type MountNamespace, startMountNamespace } from "../harness/mount-namespace.ts";
 import {
-  admitWaiting,
   claimVolume,
   fileWriter,
   makeVolume,

@@ -17,6 +17,7 @@ import type { CutKind, CutRecord } from "@holdfast/controller/domain/snapshot/sn
 import type { VolumeRecord } from "@holdfast/controller/domain/volume/volume";
 import type { FailpointName } from "@holdfast/controller/failpoints";
 import { createControllerPlugins } from "@holdfast/controller/plugins/controller-plugins";
+import type { OutOfReach } from "@holdfast/controller/plugins/plugin-calls";
 import type { Store } from "@holdfast/controller/ports";
 import { createReconciler } from "@holdfast/controller/reconcile/engine/reconciler";
 import { createSnapshotReconciler } from "@holdfast/controller/reconcile/engine/snapshot-reconciler";
@@ -162,6 +163,8 @@ export const createSnapshotWorld = async (
   const listeners = new Set<(plugin: string) => void>();
   let secretsHeld: Promise<void> | undefined;
   let waitingForSecrets = 0;
+  /** Why no instance is known to have what has storage. */
+  let reach: OutOfReach | undefined;
   const plainSecrets = createSecrets({
     scope: { files: [], env: Object.keys(options.env ?? {}).map((prefix) => ({ prefix, namespaces: [] })), vault: [] },
     env: options.env ?? {},
@@ -197,7 +200,8 @@ export const createSnapshotWorld = async (
     const gate = seat.gate === undefined ? {} : { gate: seat.gate };
     return { id: seat.via, at, ...gate, facts, rests: false, call: csi.call, stream: csi.stream };
   };
-  const instanceFor = ({ plugin, via }: CallTarget) => {
+  const instanceFor = ({ plugin, via, ...subject }: CallTarget) => {
+    if (reach !== undefined && Object.keys(subject).length > 0) return undefined;
     const seat = seats.find((one) => (via ?? one.via) === one.via);
     return plugin === simPlugin && ready && seat !== undefined ? instance(seat) : undefined;
   };
@@ -212,10 +216,13 @@ export const createSnapshotWorld = async (
     const deps = { store, clock, ids, issuer, changes: createChanges(), route, signal };
     const records = createVolumeRecords({ ...deps, attachLimit: () => noLimit, log });
     const cuts = createCutRecords(deps);
+    const equals = equalInstances(instanceFor);
     const plugins = createControllerPlugins({
       gates,
       instances: {
-        ...equalInstances(instanceFor),
+        ...equals,
+        outOfReach: () => reach,
+        every: (plugin) => (reach === undefined ? equals.every(plugin) : { here: [], missing: ["node n9"] }),
         absent: (plugin) => ({ facts: plugin === simPlugin ? facts : undefined, why: "it is away" }),
         names: () => [simPlugin, "other.plugin"],
         onChange(listener) {
@@ -271,6 +278,7 @@ export const createSnapshotWorld = async (
     await Promise.all([reconciler.start(), snapshots.start()]);
     return {
       life,
+      work,
       records,
       cuts,
       plugins,
@@ -317,6 +325,10 @@ export const createSnapshotWorld = async (
     get changes() {
       return controller.changes;
     },
+    /** What the commands of this life are made of. */
+    get work() {
+      return controller.work;
+    },
     get cuts() {
       return controller.cuts;
     },
@@ -335,6 +347,10 @@ export const createSnapshotWorld = async (
     gates,
     setSeats(...next: readonly Seat[]) {
       seats = next;
+      for (const listener of [...listeners]) listener(simPlugin);
+    },
+    setReach(next: OutOfReach | undefined) {
+      reach = next;
       for (const listener of [...listeners]) listener(simPlugin);
     },
     /** Whoever reads the secrets of a call waits for it. */
