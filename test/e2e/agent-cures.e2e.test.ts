@@ -24,6 +24,7 @@ import {
   stateName,
 } from "../harness/scenario.ts";
 import { until } from "../harness/until.ts";
+import { full } from "../support/full.ts";
 
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
@@ -222,7 +223,8 @@ describe.skipIf(!root)("the cure of a block of an agent", () => {
     await ended("damaged");
   });
 
-  it("JOURNAL_DAMAGED: the machine is switched off, and its node fenced", async () => {
+  // Two more lives of an agent and a fence: with all of it.
+  it.runIf(full)("JOURNAL_DAMAGED: the machine is switched off, and its node fenced", async () => {
     const { node, saved, clearWith } = await damagedJournal("lost");
     await rm(saved, { recursive: true });
     for (const line of (await mountsUnder(node.rootDir)).toReversed()) shell(`umount --lazy ${line.split(" ")[4]}`);
