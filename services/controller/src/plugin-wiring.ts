@@ -139,6 +139,7 @@ export const wirePlugins = async (deps: PluginPartsDeps): Promise<PluginParts> =
   profiles.onChange((plugin) => {
     governor.changed(plugin);
     instances.reconsider(plugin);
+    drivers.reconsider(plugin);
   });
   // They are told at the end, too, when every other signal is aborted.
   const told = { ...deps, signal: AbortSignal.any([]) };

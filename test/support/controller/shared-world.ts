@@ -76,6 +76,7 @@ export const createSharedWorld = async (options: {
         grown.add(listener);
         return () => grown.delete(listener);
       },
+      reconsider: () => undefined,
       run: () => new Promise<never>(() => undefined),
       leave: async () => undefined,
       signOff: async () => undefined,

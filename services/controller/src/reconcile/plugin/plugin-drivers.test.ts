@@ -161,6 +161,18 @@ describe("who makes the calls of a plugin", () => {
     expect(a.grown).toEqual(["p"]);
   });
 
+  it("[PD4] one that hears of a limit which the other has heard of already looks for the calls that were left to it", async () => {
+    const { clock, start } = build();
+    const [a, b] = [start("a/1", { exclusiveMethods: ["GetCapacity"] }), start("b/1")];
+    await clock.advance(2 * renewMs);
+    const nobodys = keys.filter((key) => !a.drivers.drives("p", key) && !b.drivers.drives("p", key));
+    const both = keys.filter((key) => a.drivers.drives("p", key) && b.drivers.drives("p", key));
+    expect(nobodys.length + both.length).toBeGreaterThan(0);
+    expect(b.grown).toEqual([]);
+    b.drivers.reconsider("p");
+    expect(b.grown).toEqual(["p"]);
+  });
+
   it("one that is about to stop leaves its share, and is away only when it has signed off", async () => {
     const { clock, start } = build();
     const [a, b] = [start("a/1"), start("b/1")];

@@ -27,7 +27,9 @@ export interface PluginDrivers {
   isAway(issuer: string): boolean;
   /** What this controller may ask of the plugin, of what its profile allows to all together. */
   shareOf(plugin: string, allowed: Allowed): Allowed;
-  /** The share of this controller in the plugin's calls has grown. */
+  /** What operators allow of the plugin has changed. */
+  reconsider(plugin: string): void;
+  /** The share of this controller in the plugin's calls has grown, or may have. */
   onGrown(listener: (plugin: string) => void): () => void;
   /** Until the signal; rejects then. */
   run(): Promise<never>;
@@ -167,6 +169,8 @@ export const createPluginDrivers = (deps: PluginDriversDeps): PluginDrivers => {
         maxConcurrentAttachesPerNode: part(all.maxConcurrentAttachesPerNode),
       };
     },
+    // PD4: another controller may have left a call to this one before this one has heard that it is its to make.
+    reconsider: grown.tell,
     onGrown: grown.on,
     run: () =>
       every(renewMs, look, {
