@@ -58,6 +58,15 @@ describe("a plugin that failed to mount a volume", () => {
     ]);
   });
 
+  test("[H2] is not asked beside an order that came while it was about to fail", async () => {
+    const { agent, volumes, publish, asked } = await start();
+    agent.host.figures.health = async () => [lost];
+    agent.host.fates.push("lost-before");
+    const [failed, released] = await Promise.all([publish(), volumes.release(releaseOrder("a", 5), anyCaller)]);
+    expect([failed.kind, released.kind]).toEqual(["uncertain", "released"]);
+    expect(asked()).toEqual([]);
+  });
+
   test("[H2] holds up no other order of the volume while the question hangs, and is given up for it", async () => {
     const { agent, volumes, publish } = await start();
     let given: AbortSignal | undefined;

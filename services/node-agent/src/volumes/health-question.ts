@@ -3,7 +3,8 @@
  * only "again later".
  *
  * H1 Once per streak of failures of a volume; a repeat tells again what was said. H2 Outside of the volume's lane: a question that
- * hangs holds up no order. The next order of the volume gives it up, as a plugin gets one call of a volume at a time. H3 It ends by its
+ * hangs holds up no order. The next order of the volume gives it up, and beside one that has come already nothing is asked: a plugin
+ * gets one call of a volume at a time. H3 It ends by its
  * deadline, and its own failure changes nothing.
  */
 import { healthText, type VolumeHealthEntry } from "@holdfast/model/health";
@@ -83,17 +84,30 @@ export function createHealthQuestion(
 
   const withHealth = (halt: Halt, told: Told): Halt => ({ ...halt, message: withWords(halt.message, told) });
 
-  const freeFor = (ref: VolumeRef): void => streaks.get(ref.volumeUid)?.giveUp(); // H2
+  /** Orders of each volume that have no answer yet. */
+  const underWay = new Map<string, number>();
+  /** H2 */
+  const ordered = async <T>({ volumeUid: uid }: VolumeRef, run: () => Promise<T>): Promise<T> => {
+    streaks.get(uid)?.giveUp();
+    underWay.set(uid, (underWay.get(uid) ?? 0) + 1);
+    try {
+      return await run();
+    } finally {
+      const left = (underWay.get(uid) ?? 1) - 1;
+      if (left > 0) underWay.set(uid, left);
+      else underWay.delete(uid);
+    }
+  };
 
   return {
     ...volumes,
     async publish(order, caller) {
       const { ref, claim } = order;
-      freeFor(ref);
-      const result = await volumes.publish(order, caller);
+      const result = await ordered(ref, () => volumes.publish(order, caller));
       if (result.kind === "published") streaks.delete(ref.volumeUid);
       const method = failedCall(result);
       if (method === undefined || (result.kind !== "uncertain" && result.kind !== "not-mounted")) return result;
+      if (underWay.has(ref.volumeUid)) return result; // H2
       const health = await askOnce(ref, method, claim.claimUid); // H2
       if (result.kind === "not-mounted") streaks.delete(ref.volumeUid);
       if (health === undefined) return result;
@@ -101,13 +115,9 @@ export function createHealthQuestion(
         ? { ...result, halt: withHealth(result.halt, health), health }
         : { ...result, message: withWords(result.message, health), health };
     },
-    expand(order, caller) {
-      freeFor(order.ref);
-      return volumes.expand(order, caller);
-    },
+    expand: (order, caller) => ordered(order.ref, () => volumes.expand(order, caller)),
     async release(order, caller) {
-      freeFor(order.ref);
-      const result = await volumes.release(order, caller);
+      const result = await ordered(order.ref, () => volumes.release(order, caller));
       if (result.kind === "released") streaks.delete(order.ref.volumeUid);
       return result;
     },
