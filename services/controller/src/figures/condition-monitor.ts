@@ -21,6 +21,8 @@ import type { VolumeCondition, VolumeSample } from "../domain/volume/volume-samp
 import type { ControllerPlugins, Nodes, NodeView, PluginProfiles } from "../ports.ts";
 import { pagesOf } from "../records/pages-of.ts";
 import type { VolumeRecords } from "../records/volume/volume-records.ts";
+import { volumesOnNode } from "../records/volume/volumes-on-node.ts";
+import { createQuietly } from "./create-quietly.ts";
 
 export interface ConditionMonitorOptions {
   readonly records: Pick<VolumeRecords, "list" | "change" | "recent">;
@@ -107,8 +109,8 @@ export const createConditionMonitor = (options: ConditionMonitorOptions): Condit
   /** The volumes of a node by uid; only read when something abnormal was heard there. */
   const volumesOn = async (node: string, uids: ReadonlySet<string>): Promise<ReadonlyMap<string, VolumeRecord>> => {
     const found = new Map<string, VolumeRecord>();
-    for await (const { volumes } of pagesOf((after) => records.list("claim-node", node, { after, limit: pageSize }))) {
-      for (const { volume } of volumes) if (uids.has(volume.uid)) found.set(volume.uid, volume);
+    for await (const { volume } of volumesOnNode(records, node)) {
+      if (uids.has(volume.uid)) found.set(volume.uid, volume);
       if (found.size === uids.size) break;
     }
     return found;
@@ -138,14 +140,7 @@ export const createConditionMonitor = (options: ConditionMonitorOptions): Condit
     return found !== undefined;
   };
 
-  const quietly = async (what: string, subject: string, work: () => Promise<void>): Promise<void> => {
-    try {
-      await work();
-    } catch (error) {
-      signal.throwIfAborted();
-      log.debug(`${what} could not be looked at`, { subject, error }); // M2
-    }
-  };
+  const quietly = createQuietly("could not be looked at", { log, signal }); // M2
 
   const nodeRound = async (): Promise<void> => {
     const alive = nodes.list().filter(({ live }) => live === "alive");
@@ -185,7 +180,8 @@ export const createConditionMonitor = (options: ConditionMonitorOptions): Condit
   /** What is shown as abnormal, by whichever controller: somebody has to see that it is over. */
   const remember = async (): Promise<void> => {
     const pages = pagesOf((after) => records.list("volume-abnormal", "all", { after, limit: pageSize }));
-    for await (const { volumes } of pages) for (const { volume } of volumes) watch(volume);
+    for await (const { volumes } of pages)
+      for (const { volume } of volumes) if (volume.condition !== undefined) watch(volume);
   };
 
   const round = async (): Promise<void> => {

@@ -20,6 +20,8 @@ import type { VolumeSample } from "../domain/volume/volume-sample.ts";
 import type { BackendHealth, ControllerPlugins } from "../ports.ts";
 import { pagesOf } from "../records/pages-of.ts";
 import type { VolumeRecords } from "../records/volume/volume-records.ts";
+import { volumesOnNode } from "../records/volume/volumes-on-node.ts";
+import { createQuietly } from "./create-quietly.ts";
 import type { LostVolumes } from "./lost-volumes.ts";
 
 type AskForHealth = (page: ListingRequest) => Promise<Outcome<ListingPage<ListedHealth>>>;
@@ -90,14 +92,7 @@ export const createHealthMonitor = (options: HealthMonitorOptions): HealthMonito
     );
   };
 
-  const quietly = async (what: string, subject: string, work: () => Promise<void>): Promise<void> => {
-    try {
-      await work();
-    } catch (error) {
-      signal.throwIfAborted();
-      log.debug(`${what} could not be asked about health`, { subject, error }); // H2
-    }
-  };
+  const quietly = createQuietly("could not be asked about health", { log, signal }); // H2
 
   /** False: no answer. */
   const askAbout = async (volume: VolumeRecord): Promise<boolean> => {
@@ -199,11 +194,9 @@ export const createHealthMonitor = (options: HealthMonitorOptions): HealthMonito
     for (const volume of unwell)
       if (telling.has(volume.uid) && volume.health?.[side] !== undefined) adverse.add(volume.uid);
     if (adverse.size === 0) return;
-    const pages = pagesOf((after) => records.list("claim-node", node, { after, limit: pageSize }));
-    for await (const { volumes } of pages)
-      for (const { volume } of volumes)
-        if (adverse.has(volume.uid))
-          await quietly("a volume", volumeKey(volume), () => store(volume, side, telling.get(volume.uid) ?? []));
+    for await (const { volume } of volumesOnNode(records, node))
+      if (adverse.has(volume.uid))
+        await quietly("a volume", volumeKey(volume), () => store(volume, side, telling.get(volume.uid) ?? []));
   };
 
   return {
