@@ -1,17 +1,14 @@
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Change } from "../../domain/change.ts";
 import type { Moment } from "../../domain/moment.ts";
-import { type Intent, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
-import { deleteWanted, usersOf } from "../../domain/volume/volume-change.ts";
+import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
+import { callBeforeDelete, deleteWanted, usersOf } from "../../domain/volume/volume-change.ts";
 import { volumePins } from "../../records/volume-pins.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import { volumeInUse, volumeNotFound } from "../errors.ts";
 import type { Commands } from "../model.ts";
 import { volumePinned } from "../pins.ts";
 import { validateDeleteVolume } from "./validate-volume.ts";
-
-/** Calls of the volume itself, which a deletion takes over from. */
-const giveWay: ReadonlySet<Intent["op"]> = new Set(["create", "validate", "delete"]);
 
 /** The guard of the volume machine: whoever still uses it is named. */
 const guard = (volume: VolumeRecord): void => {
@@ -21,16 +18,17 @@ const guard = (volume: VolumeRecord): void => {
     const node = claim?.node ?? Object.keys(volume.attachments)[0] ?? volume.bars[0]?.node ?? "";
     throw volumeInUse(volume, users, { workload: claim?.workload ?? "", node });
   }
-  if (volume.intent !== undefined && !giveWay.has(volume.intent.op))
+  const call = callBeforeDelete(volume);
+  if (call !== undefined)
     throw new HoldfastError({
       kind: "aborted",
       reason: "VOLUME_BUSY",
-      message: `volume ${volumeKey(volume)} has a call in progress (${volume.intent.op}); repeat after a pause`,
+      message: `volume ${volumeKey(volume)} has a call in progress (${call.op}); repeat after a pause`,
       metadata: {
         namespace: volume.namespace,
         volume: volume.id,
-        operation: volume.intent.op,
-        node: volume.intent.node ?? "",
+        operation: call.op,
+        node: call.node ?? "",
       },
     });
 };

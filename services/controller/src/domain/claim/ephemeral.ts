@@ -9,20 +9,17 @@
 import type { Change } from "../change.ts";
 import { noChange } from "../change.ts";
 import type { Moment } from "../moment.ts";
-import type { Intent, VolumeRecord } from "../volume/volume.ts";
-import { deleteWanted, usersOf } from "../volume/volume-change.ts";
+import type { VolumeRecord } from "../volume/volume.ts";
+import { callBeforeDelete, deleteWanted, usersOf } from "../volume/volume-change.ts";
 
 /** EV2. Longer than a request waits, and than a scheduler takes to repeat it. */
 export const unclaimedMs = 15 * 60_000;
 
-/** Calls of the volume itself, which a deletion takes over from; any other call ends first. */
-const givesWay: ReadonlySet<Intent["op"]> = new Set<Intent["op"]>(["create", "delete"]);
-
 /** When it is to be deleted; undefined = something has to end before, or it is no such volume. */
 export const endsAt = (volume: VolumeRecord): number | undefined => {
-  const { ephemeral, goal, intent, createdAt } = volume;
+  const { ephemeral, goal, createdAt } = volume;
   if (ephemeral === undefined || goal === "absent" || usersOf(volume).length > 0) return undefined;
-  if (intent !== undefined && !givesWay.has(intent.op)) return undefined;
+  if (callBeforeDelete(volume) !== undefined) return undefined;
   return ephemeral.claimed === true ? 0 : createdAt + unclaimedMs;
 };
 

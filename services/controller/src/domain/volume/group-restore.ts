@@ -9,11 +9,8 @@
  */
 import { type Change, volumeNote } from "../change.ts";
 import type { Moment } from "../moment.ts";
-import type { Intent, VolumeRecord } from "./volume.ts";
-import { deleteWanted, usersOf } from "./volume-change.ts";
-
-/** Calls of the volume itself, which a deletion takes over from; any other call ends first. */
-const givesWay: ReadonlySet<Intent["op"]> = new Set<Intent["op"]>(["create", "delete"]);
+import type { VolumeRecord } from "./volume.ts";
+import { callBeforeDelete, deleteWanted, usersOf } from "./volume-change.ts";
 
 /** It has failed, and whether the others go with it is not decided yet. */
 export const owesRestoreEnd = ({ restore, state, goal }: VolumeRecord): boolean =>
@@ -26,8 +23,7 @@ export const restoreClaimed = (volume: VolumeRecord): VolumeRecord =>
     : { ...volume, restore: { ...volume.restore, claimed: true } };
 
 /** GR3 */
-const isBusy = (volume: VolumeRecord): boolean =>
-  usersOf(volume).length > 0 || (volume.intent !== undefined && !givesWay.has(volume.intent.op));
+const isBusy = (volume: VolumeRecord): boolean => usersOf(volume).length > 0 || callBeforeDelete(volume) !== undefined;
 
 /** What was never claimed holds nothing but the snapshot's data: its storage goes, whatever the policy says of storage that was used. */
 const undone = (volume: VolumeRecord, failed: VolumeRecord, at: Moment): Change => {

@@ -144,6 +144,13 @@ export const usersOf = (volume: VolumeRecord): readonly string[] => [
   ...(volume.foreign ?? []).map((hold) => foreignWords(volume, hold)),
 ];
 
+/** Calls of the volume itself, which a deletion takes over from. */
+const givesWay: ReadonlySet<Intent["op"]> = new Set<Intent["op"]>(["create", "validate", "delete"]);
+
+/** A call of the volume that has to end before it is deleted. */
+export const callBeforeDelete = ({ intent }: Pick<VolumeRecord, "intent">): Intent | undefined =>
+  intent === undefined || givesWay.has(intent.op) ? undefined : intent;
+
 /** What a volume that goes was still to become, it need not become any more. */
 const unchanging = (volume: VolumeRecord): VolumeRecord => {
   const { growth: _g, ...rest } = modificationDropped(expansionDropped(volume));
