@@ -6,7 +6,7 @@
  * T3 One read of the own table at a time: the kernel keeps the place of a reader with the open file, and two readers of
  *    one file send each other back into a table that has changed, to lines that are cut or left out.
  */
-import { closeSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
+import { closeSync, readdirSync, readlinkSync, readSync } from "node:fs";
 import { open, readlink } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { MountLine } from "@holdfast/model/mountinfo";
@@ -18,6 +18,7 @@ import { createHolderSearch } from "./mount-holders.ts";
 import { createMountinfoLines, type MountinfoLines } from "./mountinfo-lines.ts";
 import { mountinfoView } from "./mountinfo-view.ts";
 import { openedOrGone } from "./opened-or-gone.ts";
+import { commandOf, isPid, linkOf, linksATurn } from "./process-links.ts";
 
 /** The inode of the first pid namespace: constant in Linux (PROC_PID_INIT_INO). From there every process is seen. */
 const firstPidNamespace = "pid:[4026531836]";
@@ -28,8 +29,7 @@ const stableReads = 3;
 const shortTable = 256;
 /** As much as the kernel ever hands out at once. */
 const pageBytes = 4096;
-/** About a millisecond, each of the three. */
-const linksATurn = 256;
+/** About a millisecond, as of links. */
 const pagesATurn = 32;
 const tablesATurn = 16;
 
@@ -243,27 +243,7 @@ async function namespaceMembers(
   return members;
 }
 
-/** No other name in there begins with a digit. */
-const isPid = (name: string): boolean => name.charCodeAt(0) >= 0x30 && name.charCodeAt(0) <= 0x39;
-
 const namespaceOf = (proc: string, pid: string): string | undefined => linkOf(`${proc}/${pid}/ns/mnt`);
-
-function linkOf(link: string): string | undefined {
-  try {
-    return readlinkSync(link);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Only of a process that holds something: it is for people to read. */
-function commandOf(proc: string, pid: string): string {
-  try {
-    return readFileSync(`${proc}/${pid}/comm`, "utf8").trim();
-  } catch {
-    return "?";
-  }
-}
 
 function isAtLeast(release: string, major: number, minor: number): boolean {
   const [, found = "0", below = "0"] = /^(\d+)\.(\d+)/.exec(release) ?? [];

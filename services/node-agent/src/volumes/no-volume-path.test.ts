@@ -25,6 +25,7 @@ const reviewed: Readonly<Record<string, string>> = {
   "volumes/mount-holders.ts": "names and links below /proc",
   "volumes/mount-table.ts": "/proc",
   "volumes/opened-or-gone.ts": "/proc",
+  "volumes/process-links.ts": "names and links below /proc",
 };
 
 const filesAndProcesses = /from "node:(fs|fs\/promises|child_process|worker_threads|dgram|vm)"/;
