@@ -69,6 +69,9 @@ const quotaTable = (quotas: readonly Quota[]): string =>
     quotas,
   );
 
+const oneQuota = ({ quota }: { readonly quota?: Quota | undefined }): string =>
+  quotaTable(quota === undefined ? [] : [quota]);
+
 const setQuota: Command = {
   path: ["quota", "set"],
   summary: "bound what a namespace may have",
@@ -91,9 +94,7 @@ const setQuota: Command = {
     const limits = await limitsOf(context, input);
     const reason = input.text("reason") ?? "";
     const answer = await clients.quotas.setQuota({ namespace: settings.namespace, limits, reason });
-    out.answer(shown("holdfast.v1.SetQuotaResponse", SetQuotaResponse, answer), () =>
-      quotaTable(answer.quota === undefined ? [] : [answer.quota]),
-    );
+    out.answer(shown("holdfast.v1.SetQuotaResponse", SetQuotaResponse, answer), () => oneQuota(answer));
   },
 };
 
@@ -103,9 +104,7 @@ const statusQuota: Command = {
   examples: [{ line: "holdfast quota status -n shop", says: "used and bound, by kind" }],
   async run({ clients, settings, out }) {
     const answer = await clients.quotas.getQuota({ namespace: settings.namespace });
-    out.answer(shown("holdfast.v1.GetQuotaResponse", GetQuotaResponse, answer), () =>
-      quotaTable(answer.quota === undefined ? [] : [answer.quota]),
-    );
+    out.answer(shown("holdfast.v1.GetQuotaResponse", GetQuotaResponse, answer), () => oneQuota(answer));
   },
 };
 
