@@ -134,14 +134,16 @@ export const endClaim = (volume: VolumeRecord, claim: Claim, state: FinalClaimSt
   };
 };
 
-/** One decision after another over the same record, each from what the one before it left; nothing follows a removal. */
-export const foldClaims = (
+/** A decision over what a change has left of the record; nothing follows a removal. */
+export const followedBy = (change: Change, decide: (volume: VolumeRecord) => Change): Change => {
+  if (change.volume === null) return change;
+  const { volume, ended, notes } = decide(change.volume);
+  return { ...change, volume, ended: [...change.ended, ...ended], notes: [...change.notes, ...notes] };
+};
+
+/** One decision after another over the same record. */
+export const foldChanges = <T>(
   volume: VolumeRecord,
-  claims: readonly Claim[],
-  decide: (volume: VolumeRecord, claim: Claim) => Change,
-): Change =>
-  claims.reduce<Change>((sum, claim) => {
-    if (sum.volume === null) return sum;
-    const next = decide(sum.volume, claim);
-    return { volume: next.volume, ended: [...sum.ended, ...next.ended], notes: [...sum.notes, ...next.notes] };
-  }, noChange(volume));
+  each: readonly T[],
+  decide: (volume: VolumeRecord, one: T) => Change,
+): Change => each.reduce<Change>((change, one) => followedBy(change, (left) => decide(left, one)), noChange(volume));

@@ -3,11 +3,12 @@
  * this one has not is over. What a life before, or another controller, was told last is found among what is blocked.
  */
 import { compareEpochs } from "@holdfast/model/epoch";
-import { noChange } from "../domain/change.ts";
+import { foldChanges, noChange } from "../domain/change.ts";
 import { type ClaimNews, newsTold } from "../domain/claim/claim-news.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
 import { speaksFor } from "../domain/node/pending-life.ts";
 import type { VolumeRecord, VolumeRef } from "../domain/volume/volume.ts";
+import { pagesOf } from "../records/pages-of.ts";
 import type { VolumeRecords } from "../records/volume/volume-records.ts";
 import type { ReportedNews, Reporter } from "./acknowledgements.ts";
 
@@ -29,14 +30,11 @@ export const createToldNews = ({
 
   const standing = async (node: string): Promise<Map<string, VolumeRef>> => {
     const found = new Map<string, VolumeRef>();
-    let after: string | undefined;
-    do {
-      const page = await records.list("volume-blocked", "all", { after, limit: pageSize });
-      for (const { volume } of page.volumes)
+    const pages = pagesOf((after) => records.list("volume-blocked", "all", { after, limit: pageSize }));
+    for await (const { volumes } of pages)
+      for (const { volume } of volumes)
         if (Object.values(volume.claims).some((claim) => claim.node === node && claim.ailing !== undefined))
           found.set(volume.uid, { namespace: volume.namespace, id: volume.id });
-      after = page.next;
-    } while (after !== undefined);
     return found;
   };
 
@@ -75,11 +73,7 @@ export const createToldNews = ({
         await records.change(ref, (found, at) => {
           const record = nodeOf(node);
           if (record?.nodeEpoch !== nodeEpoch || record.instance !== instance) return noChange(found);
-          return [...newsOf(found, record, news)].reduce((change, [uid, one]) => {
-            if (change.volume === null) return change;
-            const next = newsTold(change.volume, uid, one, at);
-            return { ...next, notes: [...change.notes, ...next.notes] };
-          }, noChange(found));
+          return foldChanges(found, [...newsOf(found, record, news)], (v, [uid, one]) => newsTold(v, uid, one, at));
         });
     },
   };

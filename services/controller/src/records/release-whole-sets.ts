@@ -1,5 +1,5 @@
 /** Wants claims gone, set by set: what was granted or queued together is let go together. */
-import { type Change, foldClaims } from "../domain/change.ts";
+import { type Change, foldChanges } from "../domain/change.ts";
 import type { Claim } from "../domain/claim/claim.ts";
 import { releaseWanted } from "../domain/claim/claim-change.ts";
 import { memberKey } from "../domain/claim/claim-set-change.ts";
@@ -36,7 +36,7 @@ export const releaseWholeSets = async (
       if (claims.every(({ uid }) => done.has(uid))) continue;
       const refs = keys.split(" ").map(refOfKey);
       const release = (found: VolumeRecord, at: Parameters<typeof releaseWanted>[3]): Change =>
-        foldClaims(
+        foldChanges(
           found,
           Object.values(found.claims).filter((c) => uids.has(c.uid) && c.goal === "active" && meant(c, found)),
           (next, { uid }) => releaseWanted(next, uid, trace, at),

@@ -1,4 +1,4 @@
-import { type Change, foldClaims, noChange } from "../../domain/change.ts";
+import { type Change, foldChanges, noChange } from "../../domain/change.ts";
 import type { Claim } from "../../domain/claim/claim.ts";
 import { releaseWanted } from "../../domain/claim/claim-change.ts";
 import type { Moment } from "../../domain/moment.ts";
@@ -15,7 +15,7 @@ import { validateSelection } from "./validate-claims.ts";
 
 const releaseAll = (volume: VolumeRecord, claims: readonly Claim[], trace: Claim["trace"], at: Moment): Change =>
   // Asked already: the first request's trace and attempts go on.
-  foldClaims(volume, claims, (found, claim) =>
+  foldChanges(volume, claims, (found, claim) =>
     claim.goal === "released" ? noChange(found) : releaseWanted(found, claim.uid, trace, at),
   );
 

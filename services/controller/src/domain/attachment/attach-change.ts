@@ -1,5 +1,5 @@
 import { blockedBy } from "../blocked-by.ts";
-import { type Change, endClaim, foldClaims, noChange, volumeNote, withoutKey } from "../change.ts";
+import { type Change, endClaim, foldChanges, noChange, volumeNote, withoutKey } from "../change.ts";
 import type { Claim } from "../claim/claim.ts";
 import {
   claimsOn,
@@ -39,14 +39,14 @@ const attached = (
     ...(secretRef === undefined ? {} : { secretRef }),
   };
   const holding = withoutIntent({ ...volume, attachments: { ...volume.attachments, [node]: held } }, node);
-  return foldClaims(holding, claimsIn(holding, node, "ATTACHING"), (v, claim) =>
+  return foldChanges(holding, claimsIn(holding, node, "ATTACHING"), (v, claim) =>
     claim.goal === "released" ? giveUpAttach(v, claim.uid, at) : step(v, claim.uid, "attached", at, (c) => c),
   );
 };
 
 const attachFailed = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
   const freed = withoutIntent({ ...volume, attachments: withoutKey(volume.attachments, node) }, node);
-  return foldClaims(freed, claimsIn(freed, node, "ATTACHING"), (v, claim) =>
+  return foldChanges(freed, claimsIn(freed, node, "ATTACHING"), (v, claim) =>
     step(v, claim.uid, "attach_refused", at, failing(failure)),
   );
 };
@@ -55,7 +55,7 @@ const attachFailed = (volume: VolumeRecord, node: string, failure: Failure, at: 
 const attachPaused = (volume: VolumeRecord, attachment: Attachment, failure: Failure, at: Moment): Change => {
   const { node } = attachment;
   const free = pauseAttach(volume, attachment, failure, at);
-  return foldClaims(free, claimsIn(free, node, "ATTACHING"), (v, claim) => {
+  return foldChanges(free, claimsIn(free, node, "ATTACHING"), (v, claim) => {
     if (claim.goal === "released") return giveUpAttach(v, claim.uid, at);
     const { workload, alias, blocked } = claim;
     const trouble = attachTrouble(v, { node, workload, alias }, failure, blocked, at.now);
@@ -80,7 +80,7 @@ export const attachAnswered = (
     case "failed":
       return attachFailed(volume, node, failure, at);
     case "undo":
-      return foldClaims(volume, claimsIn(volume, node, "ATTACHING"), (v, claim) =>
+      return foldChanges(volume, claimsIn(volume, node, "ATTACHING"), (v, claim) =>
         attachOwed(v, claim.uid, failure, at),
       );
     case "paused":
@@ -95,7 +95,7 @@ export const attachAnswered = (
 
 /** The same call again for every claim that still waits for it, and the undo of those that nobody wants any more. */
 const triedAgain = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change =>
-  foldClaims(volume, claimsIn(volume, node, "ATTACHING"), (v, claim) => {
+  foldChanges(volume, claimsIn(volume, node, "ATTACHING"), (v, claim) => {
     if (claim.goal === "released") return giveUpAttach(v, claim.uid, at);
     const blocked =
       failure.advice === "block" ? blockedBy("attach", failure, { ...v, node }, claim.blocked, at.now) : undefined;
@@ -123,7 +123,7 @@ const giveUpAttach = (volume: VolumeRecord, uid: string, at: Moment): Change => 
   if (claim?.state !== "ATTACHING") return noChange(volume);
   return staying(volume, uid, claim.node)
     ? endClaim(volume, claim, finalState(claim), at.now)
-    : foldClaims(volume, claimsIn(volume, claim.node, "ATTACHING"), (v, other) =>
+    : foldChanges(volume, claimsIn(volume, claim.node, "ATTACHING"), (v, other) =>
         attachOwed(v, other.uid, undefined, at),
       );
 };
@@ -176,7 +176,7 @@ export const detached = (volume: VolumeRecord, node: string, at: Moment): Change
   );
   const waiting = claimsIn(freed, node, "DETACHING");
   if (waiting.length === 0) return { volume: freed, ended: [], notes: [volumeNote(freed)] };
-  return foldClaims(freed, waiting, (v, claim) => step(v, claim.uid, "detached", at, (c) => c));
+  return foldChanges(freed, waiting, (v, claim) => step(v, claim.uid, "detached", at, (c) => c));
 };
 
 /** What ControllerUnpublish was answered. No refusal proves that anything is gone: the same call again, slowly, until it is OK. */
@@ -202,7 +202,7 @@ const undoAgain = (
   const known = (waiting[0] ?? attachment.owed)?.blocked;
   const why = blocked && blockedBy(blocked, failure, { ...volume, node }, known, at.now);
   if (waiting.length === 0) return owedAgain(volume, attachment, failure, why, at);
-  return foldClaims(volume, waiting, (v, claim) =>
+  return foldChanges(volume, waiting, (v, claim) =>
     step(v, claim.uid, "detach_unknown", at, retrying(failure, at, why)),
   );
 };

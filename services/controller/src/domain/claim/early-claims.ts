@@ -3,7 +3,7 @@
  * CreateVolume that is repeated word for word. It is changed only when there was no room and nothing is left there for certain.
  */
 import { createUncertain } from "../blocked.ts";
-import { type Change, foldClaims, noChange, volumeNote } from "../change.ts";
+import { type Change, foldChanges, followedBy, noChange, volumeNote } from "../change.ts";
 import { isDoubtful } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
 import { type Failure, noAttempts } from "../outcome.ts";
@@ -111,10 +111,11 @@ const roomlessClaimsEnded = (before: VolumeRecord, change: Change, failure: Fail
   const { node, place } = before.binding;
   const message = `plugin ${before.plugin} has no room for volume ${before.namespace}/${before.id} where node ${node} is (${placeText(place)}): ${failure.message}; place the workload on a node elsewhere, or make room there`;
   const here = Object.values(volume.claims).filter((claim) => claim.state === "QUEUED" && claim.node === node);
-  const failed = foldClaims(volume, here, (v, claim) =>
-    memberFailed(v, claim.uid, { reason: "CAPACITY_EXHAUSTED", message, advice: "fail" }, at),
+  return followedBy(change, (left) =>
+    foldChanges(left, here, (v, claim) =>
+      memberFailed(v, claim.uid, { reason: "CAPACITY_EXHAUSTED", message, advice: "fail" }, at),
+    ),
   );
-  return { ...change, ...failed, notes: [...change.notes, ...failed.notes] };
 };
 
 export const roomless = (volume: VolumeRecord, failure: Failure, at: Moment): Change =>
@@ -126,8 +127,9 @@ export const earlyClaimsEnded = (change: Change, at: Moment): Change => {
   if (volume?.state !== "FAILED" || volume.binding === undefined) return change;
   const queued = Object.values(volume.claims).filter(({ state }) => state === "QUEUED");
   const message = `volume ${volume.namespace}/${volume.id} could not be made for node ${volume.binding.node}: ${volume.failure?.message ?? "refused"}`;
-  const failed = foldClaims(volume, queued, (v, claim) =>
-    memberFailed(v, claim.uid, { reason: "VOLUME_NOT_AVAILABLE", message, advice: "fail" }, at),
+  return followedBy(change, (left) =>
+    foldChanges(left, queued, (v, claim) =>
+      memberFailed(v, claim.uid, { reason: "VOLUME_NOT_AVAILABLE", message, advice: "fail" }, at),
+    ),
   );
-  return { ...change, ...failed, notes: [...change.notes, ...failed.notes] };
 };

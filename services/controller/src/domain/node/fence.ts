@@ -11,7 +11,7 @@
  */
 import { foreignNoted } from "../attachment/foreign-hold.ts";
 import { pairBars } from "../bar.ts";
-import { type Change, foldClaims, noChange } from "../change.ts";
+import { type Change, foldChanges, noChange } from "../change.ts";
 import type { Claim } from "../claim/claim.ts";
 import { nodeFenced, startDetach, step } from "../claim/claim-step.ts";
 import type { Moment } from "../moment.ts";
@@ -83,14 +83,14 @@ export const volumeFenced = (volume: VolumeRecord, record: NodeRecord, way: Fenc
   const claims = claimsToFence(volume, name, way);
   const failure = { reason: nodeFenced, message: wordsOf(record) };
   const told = (claim: Claim): Claim => ({ ...claim, goal: "released", failure });
-  if (way === "asked") return foldClaims(volume, claims, (v, { uid }) => step(v, uid, "release_wanted", at, told));
+  if (way === "asked") return foldChanges(volume, claims, (v, { uid }) => step(v, uid, "release_wanted", at, told));
   if (isDisproved(record) || barsBeforeFence(volume, name).length > 0) return noChange(volume);
   // What a machine that is off held beside the records is held no more; it is found again when the machine comes back.
   const known = record.fence?.kind === "power-off" ? foreignNoted(volume, record, [], at.now).volume : volume;
   if (known === null) return noChange(volume);
   const attachment = volume.attachments[name];
   const undone = attachment !== undefined && claims.some(({ state }) => state === "ATTACHING");
-  return foldClaims(undone ? startDetach(known, attachment, at) : known, claims, (v, { uid }) =>
+  return foldChanges(undone ? startDetach(known, attachment, at) : known, claims, (v, { uid }) =>
     step(v, uid, "fenced", at, told),
   );
 };

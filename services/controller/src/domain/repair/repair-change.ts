@@ -1,5 +1,5 @@
 import { detached } from "../attachment/attach-change.ts";
-import { type Change, endClaim, foldClaims, volumeNote } from "../change.ts";
+import { type Change, endClaim, foldChanges, volumeNote } from "../change.ts";
 import type { Claim, ClaimState } from "../claim/claim.ts";
 import { failing, step } from "../claim/claim-step.ts";
 import type { Moment } from "../moment.ts";
@@ -51,7 +51,7 @@ const endedAs = (volume: VolumeRecord) =>
 
 /** The record goes with everything in it, and its claims end. Nothing is called. */
 export const volumeForgotten = (volume: VolumeRecord, at: Moment): Change => {
-  const ended = foldClaims(volume, Object.values(volume.claims), (v, claim) =>
+  const ended = foldChanges(volume, Object.values(volume.claims), (v, claim) =>
     endClaim(v, endedAs(volume)(claim), "FAILED", at.now),
   );
   return { volume: null, ended: ended.ended, notes: [...ended.notes, volumeNote(volume, "DELETED")] };

@@ -1,5 +1,5 @@
 import { healthText, type VolumeHealthEntry } from "@holdfast/model/health";
-import { type Change, type Note, noChange, volumeNote } from "../change.ts";
+import { type Change, foldChanges, type Note, noChange, volumeNote } from "../change.ts";
 import type { Moment } from "../moment.ts";
 import type { VolumeRecord } from "./volume.ts";
 import {
@@ -67,9 +67,5 @@ export const healthForgotten = (volume: VolumeRecord, at: Pick<Moment, "now">): 
   const gone = sidesOf(volume).filter(
     ([side, view]) => side !== "backend" && !isBelieved(volume, nodeOfSide(side), view, at.now),
   );
-  return gone.reduce<Change>((change, [side]) => {
-    if (change.volume === null) return change;
-    const next = healthSeen(change.volume, side, [], at);
-    return { ...next, notes: [...change.notes, ...next.notes] };
-  }, noChange(volume));
+  return foldChanges(volume, gone, (v, [side]) => healthSeen(v, side, [], at));
 };

@@ -1,6 +1,6 @@
 import { blockOfAgent } from "../../domain/blocked.ts";
 import { blockedBy } from "../../domain/blocked-by.ts";
-import { type Change, noChange } from "../../domain/change.ts";
+import { type Change, followedBy, noChange } from "../../domain/change.ts";
 import type { Publication } from "../../domain/claim/claim.ts";
 import {
   notMounted,
@@ -36,9 +36,8 @@ const grownWith = (
   answer: GrowAnswer | undefined,
   at: Moment,
 ): Change => {
-  if (change.volume === null || expandTo === undefined || answer === undefined) return change;
-  const grown = growthAnswered(change.volume, node, expandTo.required, answer, at);
-  return { volume: grown.volume, ended: change.ended, notes: [...change.notes, ...grown.notes] };
+  if (expandTo === undefined || answer === undefined) return change;
+  return followedBy(change, (volume) => growthAnswered(volume, node, expandTo.required, answer, at));
 };
 
 type PublishedAnswer = Extract<PublishAnswer, { kind: "published" }>;
@@ -91,9 +90,8 @@ const publishOutcome = (
 /** What the plugin said of the volume after a failure is stored with it, as the view of that node. */
 const withHealth = (change: Change, node: string, answer: PublishAnswer, at: Moment): Change => {
   const health = "health" in answer ? answer.health : undefined;
-  if (health === undefined || change.volume === null) return change;
-  const seen = healthSeen(change.volume, `node ${node}`, health, at);
-  return { ...change, volume: seen.volume, notes: [...change.notes, ...seen.notes] };
+  if (health === undefined) return change;
+  return followedBy(change, (volume) => healthSeen(volume, `node ${node}`, health, at));
 };
 
 /** I2, I7: that a machine is silent and another has its name proves nothing of what the first has mounted. */
