@@ -42,7 +42,7 @@ const judge = (words: readonly GateWord[], issuer: string, away: boolean): Judge
     throw repairNotApplicable(
       controller,
       "there",
-      "it still speaks: stop it first, or restart the plugins beside it for it to promise",
+      "this controller still runs: stop it first; or restart the plugins beside it, and it promises by itself",
       {
         controller: issuer,
       },
