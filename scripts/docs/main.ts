@@ -2,13 +2,19 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { cliPage } from "./cli-page.ts";
+import { licencesPage } from "./licences-page.ts";
 import { referencePages } from "./reference-pages.ts";
 import { settingsPage } from "./settings-page.ts";
 
 const root = path.resolve(import.meta.dirname, "../..");
 const check = process.argv.includes("--check");
 
-const pages = new Map([["docs/cli.md", cliPage()], ["docs/settings.md", settingsPage()], ...referencePages(root)]);
+const pages = new Map([
+  ["docs/cli.md", cliPage()],
+  ["docs/settings.md", settingsPage()],
+  ["docs/licences.md", licencesPage(root)],
+  ...referencePages(root),
+]);
 
 const current = (file: string): string => {
   try {
