@@ -310,21 +310,3 @@ test("security f: no service opens an inspector or leaves a core file", () => {
   for (const name of ["controller", "node-a", "node-b", "local-driver", "local-driver-b"])
     expect(compose.services[name], name).toMatchObject({ ulimits: { core: 0 } });
 });
-
-describe("systemd units", () => {
-  const folder = path.join(root, "deploy/systemd");
-  const units = readdirSync(folder).map((name) => [name, readFileSync(path.join(folder, name), "utf8")] as const);
-
-  test.each(units)("%s starts a file that is here", (_, text) => {
-    const [, file = ""] = /^ExecStart=\/usr\/bin\/node --disable-sigusr1 \/opt\/holdfast\/(\S+)$/m.exec(text) ?? [];
-    expect(existsSync(path.join(root, file)), file).toBe(true);
-    expect(text).toMatch(/^RestartPreventExitStatus=78$/m);
-    expect(text).toMatch(/^LimitCORE=0$/m);
-  });
-
-  test("those that mount have the host's mount namespace", () => {
-    const privates =
-      /^(ProtectSystem|ProtectHome|PrivateTmp|PrivateDevices|PrivateMounts|ReadOnlyPaths|ReadWritePaths|InaccessiblePaths|BindPaths|TemporaryFileSystem|ProtectKernelTunables|ProtectKernelModules|ProtectControlGroups|RootDirectory|MountFlags)=/m;
-    for (const [name, text] of units) if (!name.includes("controller")) expect(text, name).not.toMatch(privates);
-  });
-});

@@ -16,6 +16,7 @@ import {
   volumeStateName,
 } from "../harness/scenario.ts";
 import { until } from "../harness/until.ts";
+import { capabilitiesOf, readUnit } from "../support/unit-rights.ts";
 
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: loop devices and real mounts need root");
@@ -52,6 +53,11 @@ const read = async (file: string, length: number): Promise<string> => {
   }
 };
 
+const capabilitiesHeld = async (pid: number): Promise<number> => {
+  const mask = /^CapEff:\t(\w+)$/m.exec(await readFile(`/proc/${pid}/status`, "utf8"))?.[1] ?? "";
+  return BigInt(`0x${mask}`).toString(2).replaceAll("0", "").length;
+};
+
 const mountsAt = async (place: string): Promise<readonly string[]> =>
   (await readFile("/proc/self/mountinfo", "utf8"))
     .split("\n")
@@ -62,9 +68,25 @@ describe.skipIf(!root)("a volume of the local driver outlives its agent, its dri
   let cluster: Cluster;
 
   beforeAll(async () => {
-    cluster = await startCluster({ nodes: ["node-a"], localDriver: { HOLDFAST_LOCAL_ATTACH: "1" } });
+    cluster = await startCluster({
+      nodes: ["node-a"],
+      localDriver: { HOLDFAST_LOCAL_ATTACH: "1" },
+      rightsOfUnits: true,
+    });
   });
   afterAll(() => cluster?.stop());
+
+  it("each service has no capability but those of its unit", async () => {
+    const units = ["controller", "node-agent", "local-driver"] as const;
+    const started = [cluster.controller(), cluster.node("node-a").agent(), cluster.driver()];
+    const held = await Promise.all(started.map(({ pid }) => capabilitiesHeld(pid)));
+    // The machine of the test may lack some of them itself.
+    const own = await capabilitiesHeld(process.pid);
+    for (const [nth, unit] of units.entries()) {
+      expect(held[nth], unit).toBeLessThanOrEqual(capabilitiesOf(readUnit(unit)).length);
+      expect(held[nth], unit).toBeLessThan(own);
+    }
+  });
 
   const killAgent = async (): Promise<void> => {
     const node = cluster.node("node-a");

@@ -21,6 +21,7 @@ import {
   startSimBackend,
   startSimPlugin,
 } from "@holdfast/sim-plugin/processes";
+import type { UnitName } from "../support/unit-rights.ts";
 import { startLocalDriver } from "./local-driver.ts";
 import { detachLoopsUnder } from "./loop-files.ts";
 import { type ManagedProcess, startProcess } from "./managed-process.ts";
@@ -55,6 +56,8 @@ export interface ClusterOptions {
   readonly controllerHalvesOn?: readonly string[];
   /** Bind mounts for real: needs root or a user namespace. */
   readonly realMounts?: boolean;
+  /** Each service has the rights alone that its unit in deploy/systemd leaves it. */
+  readonly rightsOfUnits?: true;
   /** The agents and the local driver run in the mount namespace of that process; asked at each of their starts. */
   readonly mountsOf?: () => number;
   readonly otlpEndpoint?: string;
@@ -198,6 +201,8 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
   let agentPort = 0;
   const inside = (): { readonly mountsOf?: number } =>
     options.mountsOf === undefined ? {} : { mountsOf: options.mountsOf() };
+  const rightsOf = (unit: UnitName): { readonly rightsOf?: UnitName } =>
+    options.rightsOfUnits === undefined ? {} : { rightsOf: unit };
   const common = {
     HOLDFAST_LOG_LEVEL: options.logLevel ?? "info",
     ...(options.network === undefined ? {} : { HOLDFAST_INSECURE: "1" }),
@@ -216,6 +221,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
       stateDir: path.join(dir, "local"),
       nodeId: node,
       ...inside(),
+      ...rightsOf("local-driver"),
       env: { ...common, ...options.localDriver, ...env },
     });
     every.push(driver);
@@ -234,6 +240,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
     controller = startProcess({
       name: "controller",
       command: controllerCommand,
+      ...rightsOf("controller"),
       env: {
         ...common,
         HOLDFAST_LISTEN: `127.0.0.1:${port}`,
@@ -324,6 +331,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
         command: [nodeBinary, "--disable-sigusr1", path.join(repo, "services/node-agent/src/main.ts")],
         ...(net === undefined ? {} : { netns: net.netns }),
         ...inside(),
+        ...rightsOf("node-agent"),
         env: {
           ...common,
           HOLDFAST_NODE: name,

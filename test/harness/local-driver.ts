@@ -1,5 +1,5 @@
 import path from "node:path";
-import { type ManagedProcess, startProcess } from "./managed-process.ts";
+import { type ManagedProcess, type ProcessSpec, startProcess } from "./managed-process.ts";
 
 const main = path.resolve(import.meta.dirname, "../../packages/local-driver/src/main.ts");
 
@@ -8,6 +8,7 @@ export interface LocalDriverSpec {
   readonly stateDir: string;
   readonly nodeId: string;
   readonly mountsOf?: number;
+  readonly rightsOf?: ProcessSpec["rightsOf"];
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -17,6 +18,7 @@ export const startLocalDriver = async (spec: LocalDriverSpec): Promise<ManagedPr
     name: `local-driver ${spec.nodeId}`,
     command: [process.execPath, main],
     ...(spec.mountsOf === undefined ? {} : { mountsOf: spec.mountsOf }),
+    ...(spec.rightsOf === undefined ? {} : { rightsOf: spec.rightsOf }),
     env: {
       HOLDFAST_LOCAL_SOCKET: spec.sockets.join(","),
       HOLDFAST_LOCAL_STATE_DIR: spec.stateDir,

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { childEnvironment } from "../support/child-environment.ts";
+import { type UnitName, unitRights } from "../support/unit-rights.ts";
 
 /** A service as a process of its own: started, watched, killed and started again by tests, the demo and the bench. */
 export interface ManagedProcess {
@@ -24,6 +25,8 @@ export interface ProcessSpec {
   readonly netns?: string;
   /** Runs it inside the mount namespace of that process. */
   readonly mountsOf?: number;
+  /** With the rights alone that this unit of deploy/systemd leaves it. */
+  readonly rightsOf?: UnitName;
 }
 
 const parse = (line: string): Record<string, unknown> | undefined => {
@@ -36,12 +39,13 @@ const parse = (line: string): Record<string, unknown> | undefined => {
 };
 
 /** `nsenter`, not `ip netns exec`: that one would also hide the mounts made inside from the host. */
-const wrapped = ({ netns, mountsOf, command }: ProcessSpec): readonly [string, ...string[]] => {
+const wrapped = ({ netns, mountsOf, rightsOf, command }: ProcessSpec): readonly [string, ...string[]] => {
   const spaces = [
     ...(netns === undefined ? [] : [`--net=/run/netns/${netns}`]),
     ...(mountsOf === undefined ? [] : [`--mount=/proc/${mountsOf}/ns/mnt`]),
   ];
-  return spaces.length === 0 ? command : ["nsenter", ...spaces, "--", ...command];
+  const started: ProcessSpec["command"] = rightsOf === undefined ? command : [...unitRights(rightsOf), ...command];
+  return spaces.length === 0 ? started : ["nsenter", ...spaces, "--", ...started];
 };
 
 /** Starts a process with only the environment that it is given (and that of every child), so that the caller's settings cannot leak in. */
