@@ -12,6 +12,7 @@ export async function testTask({ node, env, args, full }) {
   const folder = mkdtempSync(path.join(os.tmpdir(), "holdfast-report-"));
   const cpuLog = path.join(folder, "cpu.log");
   const clock = startClock();
+  const driver = args.length === 0 && process.getuid?.() === 0 ? buildDriver(env) : undefined;
   const run = async (name, more) => {
     const file = path.join(folder, `${name}.json`);
     const exitCode = await runChild(
@@ -23,12 +24,17 @@ export async function testTask({ node, env, args, full }) {
   };
   try {
     const end = await runAndRepeat(run, { args, full, ci: env.CI === "true" });
+    await driver;
     for (const line of costliestFiles(textOf(cpuLog))) console.log(line);
     return summarize(end, clock());
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
+
+/** Beside the tests, which are long at work before the first that needs it: that one waits for the end, or says why there is none. */
+const buildDriver = (env) =>
+  runChild("bash", [path.join(root, "test/support/host-path-driver.sh"), "build"], { env, stdio: "ignore" });
 
 /** One run, and a second one of the files that failed. In CI the first run stands: the second only says which failures repeat. */
 async function runAndRepeat(run, { args, full, ci }) {

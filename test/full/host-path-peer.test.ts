@@ -8,10 +8,9 @@ import { type ManagedProcess, startProcess } from "../harness/managed-process.ts
 import { createNodeLocal, nodes } from "../harness/node-local.ts";
 import { until } from "../harness/until.ts";
 import { full } from "../support/full.ts";
-import { buildHostPath, hostPathMissing } from "../support/host-path-driver.ts";
+import { buildHostPath, hasHostPath } from "../support/host-path-driver.ts";
 
-const missing = process.getuid?.() === 0 ? await hostPathMissing() : "real mounts need root";
-if (full && missing !== "") console.warn(`SKIPPED: csi-driver-host-path as two plugins of one name: ${missing}`);
+const can = full && (await hasHostPath("csi-driver-host-path as two plugins of one name"));
 
 interface PluginWords {
   readonly node: { readonly healthy: string; readonly expected: string };
@@ -26,7 +25,7 @@ capacity: { required_bytes: 1MiB }
 capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer }]
 `;
 
-describe.runIf(full && missing === "")("csi-driver-host-path as two plugins of one name on two nodes", () => {
+describe.runIf(can)("csi-driver-host-path as two plugins of one name on two nodes", () => {
   let cluster: Cluster;
   let local: ReturnType<typeof createNodeLocal>;
   let states: string;

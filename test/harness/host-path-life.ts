@@ -84,6 +84,21 @@ export const liveThrough = async ({ node, block, number, part, later }: LifeOpti
       return left === undefined ? true : undefined;
     });
   const dataAt = ({ hostPath }: Claim): string => (block ? hostPath : path.join(hostPath, "data"));
+  /** The whole of what was written is allocated at the cut, and nothing of it has changed when the group is cut. */
+  const compareBlocks = async ({ snapshots }: Cluster): Promise<void> => {
+    const [member, since] = [`${group}-${first}`, cut];
+    const sizes = { allocated: 0n, changed: 0n };
+    for await (const { blocks } of snapshots.getMetadataAllocated({ namespace, snapshot: cut }))
+      for (const { sizeBytes } of blocks) sizes.allocated += sizeBytes;
+    for await (const { blocks } of snapshots.getMetadataDelta({
+      namespace,
+      baseSnapshot: since,
+      targetSnapshot: member,
+    }))
+      for (const { sizeBytes } of blocks) sizes.changed += sizeBytes;
+    if (sizes.allocated < BigInt(bytes) || sizes.changed > 0n)
+      throw new Error(`${cut}: ${sizes.allocated} bytes allocated, ${sizes.changed} changed until ${group}`);
+  };
   const check = async (volume: string): Promise<void> => {
     const file = await open(dataAt(await use(volume)), "r");
     const { buffer } = await file.read(Buffer.alloc(bytes), 0, bytes, 0);
@@ -130,7 +145,7 @@ export const liveThrough = async ({ node, block, number, part, later }: LifeOpti
     await side.volumes.listExternalVolumes({ plugin: hostPathPlugin });
     await side.snapshots.listExternalSnapshots({ plugin: hostPathPlugin });
     for await (const _ of side.repair.scanOrphans({ plugins: [hostPathPlugin], dryRun: true, reason: "test" }));
-    if (block) for await (const _ of side.snapshots.getMetadataAllocated({ namespace, snapshot: cut }));
+    if (block) await compareBlocks(side);
     return true;
   });
   await check(restored);
