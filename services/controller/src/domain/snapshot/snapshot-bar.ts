@@ -13,6 +13,10 @@ export const mayBeCutLate = (record: CutRecord): boolean => callBar(record, "del
 export const isDeleted = ({ state, intent, bars }: CutRecord): boolean =>
   state === "DELETING" && intent === undefined && bars.length > 0;
 
+/** Deleted, and to be deleted once more when a call that cuts it can no longer arrive. */
+export const isDeletedForNow = ({ state, attempts }: CutRecord): boolean =>
+  state === "DELETING" && attempts.lastError?.reason === "CUT_UNANSWERED";
+
 /** The plugin may still need the volume that is cut. */
 export const needsVolume = (record: CutRecord): boolean =>
   pinsSource[record.state] || record.asked === true || mayBeCutLate(record);

@@ -133,6 +133,28 @@ describe("a snapshot", () => {
     },
   );
 
+  it.each(cutKinds)(
+    "a %s that was deleted and may be cut late is deleted once more, however often its plugin or controller comes back",
+    async (kind) => {
+      const make = kind === "group" ? "CreateVolumeGroupSnapshot" : "CreateSnapshot";
+      const undo = kind === "group" ? "DeleteVolumeGroupSnapshot" : "DeleteSnapshot";
+      world.transport.chance((method) => (method === make ? { kind: "lost" } : undefined));
+      await (kind === "group" ? world.group("s1", { m1: "data" }) : world.snapshot("s1", "data"));
+      world.transport.chance(undefined);
+      await world.pass(minute);
+      await world.remove(kind, "s1");
+      for (let n = 0; n < 3; n += 1) {
+        world.setFacts((facts) => facts);
+        await world.pass(5_000);
+        await world.restart();
+      }
+      expect(world.calls(undo)).toHaveLength(1);
+      await world.pass(6 * minute, 5_000);
+      expect(world.calls(undo)).toHaveLength(2);
+      expect(await world.now(kind, "s1")).toBeUndefined();
+    },
+  );
+
   it("[I5] so does one that was under way when its controller died", async () => {
     await world.snapshot("s1", "data");
     const late = lateOnce("CreateSnapshot");
