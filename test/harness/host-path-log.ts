@@ -4,21 +4,32 @@ export interface DriverCall {
   readonly method: string;
   /** Empty as long as there is no answer. */
   readonly end: "" | "OK" | string;
+  /** In the words of its log, once it is answered. */
+  readonly request?: Readonly<Record<string, unknown>>;
 }
 
 /** The calls of one life of the driver in the order of their begin; those of one method end in that order too, for it works on one at a time. */
 export const callsIn = (log: string): readonly DriverCall[] => {
-  const calls: { method: string; end: string }[] = [];
+  const calls: { method: string; end: string; request?: NonNullable<DriverCall["request"]> }[] = [];
   for (const line of log.split("\n")) {
     const [, begun] = /\] GRPC call: \/csi\.v1\.\w+\/(\w+)/.exec(line) ?? [];
     if (begun !== undefined) calls.push({ method: begun, end: "" });
     const [, ended] = /\] gRPCCall: (\{.*\})/.exec(line) ?? [];
     if (ended === undefined) continue;
-    const { Method, Error: error } = JSON.parse(ended) as { readonly Method: string; readonly Error: string };
+    const {
+      Method,
+      Request,
+      Error: error,
+    } = JSON.parse(ended) as {
+      readonly Method: string;
+      readonly Request: Readonly<Record<string, unknown>>;
+      readonly Error: string;
+    };
     const method = Method.slice(Method.lastIndexOf("/") + 1);
     const open = calls.find((call) => call.method === method && call.end === "");
     if (open === undefined) throw new Error(`an answer of ${method} without its call: ${line}`);
     open.end = error === "" ? "OK" : error;
+    open.request = Request;
   }
   return calls;
 };

@@ -21,6 +21,8 @@ export type HostPathNode = (typeof nodes)[number];
 export interface HostPathWorldOptions {
   readonly hosted: boolean;
   readonly controllers: 1 | 2;
+  readonly controllerEnv?: Readonly<Record<string, string>>;
+  readonly agentEnv?: Readonly<Record<string, string>>;
 }
 
 export interface HostPathWorld {
@@ -51,7 +53,8 @@ const assumeOnline = async (address: string): Promise<void> => {
   channel.close();
 };
 
-export const startHostPathWorld = async ({ hosted, controllers }: HostPathWorldOptions): Promise<HostPathWorld> => {
+export const startHostPathWorld = async (options: HostPathWorldOptions): Promise<HostPathWorld> => {
+  const { hosted, controllers, controllerEnv = {} } = options;
   const binary = await buildHostPath();
   const states = await mkdtemp(path.join(tmpdir(), "hf-hp-"));
   const redis = await startRedisServer();
@@ -76,7 +79,8 @@ export const startHostPathWorld = async ({ hosted, controllers }: HostPathWorldO
       nodes,
       store: redis.url,
       ...(controllers === 2 ? { second: {} } : {}),
-      agentEnv: { HOLDFAST_PLUGIN_HEALTH_INTERVAL: "2s" },
+      controllerEnv,
+      agentEnv: { HOLDFAST_PLUGIN_HEALTH_INTERVAL: "2s", ...options.agentEnv },
       ...(hosted
         ? {
             hostedPlugin: async (node, address) => {

@@ -31,7 +31,12 @@ build() {
   exec 9>"$binary.lock"
   flock 9
   if [ -e "$binary" ]; then return; fi
-  local sources=$binary.sources
+  local why sources=$binary.sources
+  why=$(missing)
+  if [ -n "$why" ]; then
+    echo "$why" >&2
+    return 1
+  fi
   # Of a build that was killed.
   rm -rf "$sources"
   mkdir "$sources"

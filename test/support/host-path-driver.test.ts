@@ -39,6 +39,7 @@ it("says why the driver cannot be built: no archive, no Go, one that is too old"
   expect(await task("missing")).toBe("go is not there to build it");
   await go("go1.9.7");
   expect(await task("missing")).toBe("go1.9.7 is too old to build it: it needs go1.26.0");
+  await expect(task("build")).rejects.toThrow("go1.9.7 is too old to build it");
   await go("go1.27.1");
   expect(await task("missing")).toBe("");
 });
