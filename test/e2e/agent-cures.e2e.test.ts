@@ -6,8 +6,8 @@ import { spawnSync } from "node:child_process";
 import { chmod, cp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { Code } from "@holdfast/csi/outcome";
 import { NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
+import type { Fault } from "@holdfast/sim-plugin/backend/faults";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { cliRun } from "../cli/cli-run.ts";
 import { admitWaiting } from "../harness/admit-waiting.ts";
@@ -37,10 +37,19 @@ describe.skipIf(!root)("the cure of a block of an agent", () => {
       nodes: ["node-a"],
       realMounts: true,
       controllerEnv: { HOLDFAST_LINK_GRACE: "1s" },
+      agentEnv: { HOLDFAST_MOUNT_CHECK_INTERVAL: "1s" },
     });
   });
   afterAll(() => cluster?.stop());
 
+  /** Of each volume its own, so that cases may run beside each other. */
+  const faults = new Map<string, Fault>();
+  const plant = async (id: string, fault?: Omit<Fault, "match" | "times">): Promise<void> => {
+    const { volume } = await cluster.volumes.getVolume({ namespace, id });
+    if (fault === undefined) faults.delete(id);
+    else faults.set(id, { ...fault, match: { volume: volume?.externalId ?? "" }, times: "always" });
+    await cluster.backend.client.setFaults([...faults.values()]);
+  };
   const shell = (line: string): void => {
     const { status, stderr } = spawnSync("sh", ["-c", line], { encoding: "utf8" });
     expect(status, `${line}: ${stderr}`).toBe(0);
@@ -66,114 +75,117 @@ describe.skipIf(!root)("the cure of a block of an agent", () => {
   /** The command behind the last colon, as a person copies it. */
   const commandIn = (cure: string, name: string): string => new RegExp(`${name} [^;]+`).exec(cure)?.[0] ?? "";
   const ended = async (id: string): Promise<void> => {
-    await cluster.backend.client.setFaults([]);
+    await plant(id);
     await removeVolume(cluster, id);
-    await expectClean(cluster);
   };
 
-  it("STILL_MOUNTED: something is mounted below the publication", async () => {
-    await makeVolume(cluster, "below");
-    const { hostPath } = await claimVolume(cluster, "below");
-    shell(`mkdir ${hostPath}/below && mount -t tmpfs none ${hostPath}/below`);
-    await cluster.backend.client.setFaults([{ method: "NodeUnpublishVolume", lie: true, times: "always" }]);
-    await release("below");
-    const { clearWith } = await blockOf("below", "STILL_MOUNTED");
-    expect(clearWith).toBe(`umount ${hostPath}/below`);
-    shell(clearWith);
-    await isOver("below");
-    await ended("below");
-  });
-
-  it("ORPHAN_MOUNT: a mount beside the publications that no claim explains", async () => {
-    await makeVolume(cluster, "beside");
-    const { hostPath } = await claimVolume(cluster, "beside");
-    const stray = path.join(path.dirname(hostPath), "stray");
-    shell(`mkdir ${stray} && mount -t tmpfs none ${stray}`);
-    await release("beside");
-    const { clearWith } = await blockOf("beside", "ORPHAN_MOUNT");
-    const scan = await cliRun(["repair", "scan", "--kind", "mount"], { address: cluster.address });
-    expect(clearWith).toContain("holdfast repair scan --kind mount");
-    expect(scan.out).toContain(stray);
-    shell(commandIn(clearWith, "umount"));
-    shell(`rmdir ${stray}`);
-    await isOver("beside");
-    await ended("beside");
-  });
-
-  it("MOUNT_NOT_SEEN: the plugin mounts where the host does not see it", async () => {
-    await makeVolume(cluster, "unseen");
-    await cluster.backend.client.setFaults([{ method: "NodePublishVolume", lie: true, times: "always" }]);
-    await ask("unseen");
-    const { clearWith } = await blockOf("unseen", "MOUNT_NOT_SEEN");
-    expect(clearWith).toContain("bidirectional mount propagation");
-    await cluster.backend.client.setFaults([]);
-    expect(stateName(await claimVolume(cluster, "unseen"))).toBe("ACTIVE");
-    expect((await claimNow("unseen"))?.blocked).toBeUndefined();
-    await releaseWorkload(cluster, "w-unseen");
-    await ended("unseen");
-  });
-
-  const answersWith = (method: "NodeStageVolume" | "NodePublishVolume" | "NodeUnstageVolume", code: Code) =>
-    cluster.backend.client.setFaults([{ method, code, when: "before", times: "always" }]);
   /** The first command of the command line in the cure, run as it is printed. */
   const holdfast = async (cure: string): Promise<void> => {
     const line = /holdfast [^,;]+/.exec(cure)?.[0].trim() ?? "";
     expect(await runAsTold(cluster, line)).toContain(" → 0 ");
   };
 
-  it("NOT_AT_BACKEND: the plugin on the node does not know the volume", async () => {
-    await makeVolume(cluster, "unknown");
-    await answersWith("NodeStageVolume", "NOT_FOUND");
-    await ask("unknown");
-    const { clearWith } = await blockOf("unknown", "NOT_AT_BACKEND");
-    await holdfast(clearWith);
-    await isOver("unknown");
-    await ask("unknown");
-    await blockOf("unknown", "NOT_AT_BACKEND");
-    await cluster.backend.client.setFaults([]);
-    expect(stateName(await claimVolume(cluster, "unknown"))).toBe("ACTIVE");
-    await releaseWorkload(cluster, "w-unknown");
-    await ended("unknown");
+  // Each waits for pauses of its own: together they take as long as the longest.
+  describe.concurrent("of one volume", () => {
+    it("STILL_MOUNTED: something is mounted below the publication", async () => {
+      await makeVolume(cluster, "below");
+      const { hostPath } = await claimVolume(cluster, "below");
+      shell(`mkdir ${hostPath}/below && mount -t tmpfs none ${hostPath}/below`);
+      await plant("below", { method: "NodeUnpublishVolume", lie: true });
+      await release("below");
+      const { clearWith } = await blockOf("below", "STILL_MOUNTED");
+      expect(clearWith).toBe(`umount ${hostPath}/below`);
+      shell(clearWith);
+      await isOver("below");
+      await ended("below");
+    });
+
+    it("ORPHAN_MOUNT: a mount beside the publications that no claim explains", async () => {
+      await makeVolume(cluster, "beside");
+      const { hostPath } = await claimVolume(cluster, "beside");
+      const stray = path.join(path.dirname(hostPath), "stray");
+      shell(`mkdir ${stray} && mount -t tmpfs none ${stray}`);
+      await release("beside");
+      const { clearWith } = await blockOf("beside", "ORPHAN_MOUNT");
+      const scan = await cliRun(["repair", "scan", "--kind", "mount"], { address: cluster.address });
+      expect(clearWith).toContain("holdfast repair scan --kind mount");
+      expect(scan.out).toContain(stray);
+      shell(commandIn(clearWith, "umount"));
+      shell(`rmdir ${stray}`);
+      await isOver("beside");
+      await ended("beside");
+    });
+
+    it("MOUNT_NOT_SEEN: the plugin mounts where the host does not see it", async () => {
+      await makeVolume(cluster, "unseen");
+      await plant("unseen", { method: "NodePublishVolume", lie: true });
+      await ask("unseen");
+      const { clearWith } = await blockOf("unseen", "MOUNT_NOT_SEEN");
+      expect(clearWith).toContain("bidirectional mount propagation");
+      await plant("unseen");
+      expect(stateName(await claimVolume(cluster, "unseen"))).toBe("ACTIVE");
+      expect((await claimNow("unseen"))?.blocked).toBeUndefined();
+      await releaseWorkload(cluster, "w-unseen");
+      await ended("unseen");
+    });
+
+    it("NOT_AT_BACKEND: the plugin on the node does not know the volume", async () => {
+      await makeVolume(cluster, "unknown");
+      await plant("unknown", { method: "NodeStageVolume", code: "NOT_FOUND" });
+      await ask("unknown");
+      const { clearWith } = await blockOf("unknown", "NOT_AT_BACKEND");
+      await holdfast(clearWith);
+      await isOver("unknown");
+      await ask("unknown");
+      await blockOf("unknown", "NOT_AT_BACKEND");
+      await plant("unknown");
+      expect(stateName(await claimVolume(cluster, "unknown"))).toBe("ACTIVE");
+      await releaseWorkload(cluster, "w-unknown");
+      await ended("unknown");
+    });
+
+    it.each([
+      ["INCOMPATIBLE", "ALREADY_EXISTS"],
+      ["PLUGIN_REFUSED", "FAILED_PRECONDITION"],
+    ] as const)("%s: the plugin answers %s until what its message names is corrected", async (reason, code) => {
+      const id = `refused-${code.toLowerCase().replace("_", "-")}`;
+      await makeVolume(cluster, id);
+      await plant(id, { method: "NodePublishVolume", code });
+      await ask(id);
+      expect((await blockOf(id, reason)).clearWith).toContain("what the plugin's message names");
+      await plant(id);
+      expect(stateName(await claimVolume(cluster, id))).toBe("ACTIVE");
+      await releaseWorkload(cluster, `w-${id}`);
+      await ended(id);
+    });
+
+    it("CREDENTIALS_REFUSED: the backend takes no undo from the plugin of the node", async () => {
+      await makeVolume(cluster, "locked");
+      await claimVolume(cluster, "locked");
+      await plant("locked", { method: "NodeUnstageVolume", code: "UNAUTHENTICATED" });
+      await release("locked");
+      const { clearWith } = await blockOf("locked", "CREDENTIALS_REFUSED");
+      expect(clearWith).toMatch(/^give plugin \S+ on this node credentials/);
+      await plant("locked");
+      await isOver("locked");
+      await ended("locked");
+    });
+
+    it("MOUNT_MISSING: somebody unmounts what a workload uses, and it is made again by itself", async () => {
+      await makeVolume(cluster, "missing");
+      const { hostPath } = await claimVolume(cluster, "missing");
+      await plant("missing", { method: "NodePublishVolume", code: "UNAVAILABLE" });
+      shell(`umount ${hostPath}`);
+      await until("it to be degraded", async () => (await claimNow("missing"))?.degradedReason === "MOUNT_MISSING");
+      expect((await claimNow("missing"))?.blocked).toBeUndefined();
+      await plant("missing");
+      await until("it to be well", async () => (await claimNow("missing"))?.degradedSince === undefined, 60_000);
+      await releaseWorkload(cluster, "w-missing");
+      await ended("missing");
+    });
   });
 
-  it.each([
-    ["INCOMPATIBLE", "ALREADY_EXISTS"],
-    ["PLUGIN_REFUSED", "FAILED_PRECONDITION"],
-  ] as const)("%s: the plugin answers %s until what its message names is corrected", async (reason, code) => {
-    await makeVolume(cluster, "refused");
-    await answersWith("NodePublishVolume", code);
-    await ask("refused");
-    expect((await blockOf("refused", reason)).clearWith).toContain("what the plugin's message names");
-    await cluster.backend.client.setFaults([]);
-    expect(stateName(await claimVolume(cluster, "refused"))).toBe("ACTIVE");
-    await releaseWorkload(cluster, "w-refused");
-    await ended("refused");
-  });
-
-  it("CREDENTIALS_REFUSED: the backend takes no undo from the plugin of the node", async () => {
-    await makeVolume(cluster, "locked");
-    await claimVolume(cluster, "locked");
-    await answersWith("NodeUnstageVolume", "UNAUTHENTICATED");
-    await release("locked");
-    const { clearWith } = await blockOf("locked", "CREDENTIALS_REFUSED");
-    expect(clearWith).toMatch(/^give plugin \S+ on this node credentials/);
-    await cluster.backend.client.setFaults([]);
-    await isOver("locked");
-    await ended("locked");
-  });
-
-  it("MOUNT_MISSING: somebody unmounts what a workload uses, and it is made again by itself", async () => {
-    await makeVolume(cluster, "missing");
-    const { hostPath } = await claimVolume(cluster, "missing");
-    await cluster.backend.client.setFaults([{ method: "NodePublishVolume", code: "UNAVAILABLE", times: "always" }]);
-    shell(`umount ${hostPath}`);
-    await until("it to be degraded", async () => (await claimNow("missing"))?.degradedReason === "MOUNT_MISSING");
-    expect((await claimNow("missing"))?.blocked).toBeUndefined();
-    await cluster.backend.client.setFaults([]);
-    await until("it to be well", async () => (await claimNow("missing"))?.degradedSince === undefined, 60_000);
-    await releaseWorkload(cluster, "w-missing");
-    await ended("missing");
-  });
+  it("leaves nothing when it is walked", () => expectClean(cluster));
 
   it("PERMIT_CHANGED: the permit of a claim that is held comes again with another context", async () => {
     await makeVolume(cluster, "changed");
@@ -194,6 +206,7 @@ describe.skipIf(!root)("the cure of a block of an agent", () => {
     expect(stateName(await claimVolume(cluster, "changed"))).toBe("ACTIVE");
     await releaseWorkload(cluster, "w-changed");
     await ended("changed");
+    await expectClean(cluster);
   });
 
   /** Answers what is printed, and where the state directory is kept as it was before. */
@@ -221,6 +234,7 @@ describe.skipIf(!root)("the cure of a block of an agent", () => {
     await Promise.all([node.startAgent(), admitWaiting(cluster, "node-a")]);
     await isOver("damaged");
     await ended("damaged");
+    await expectClean(cluster);
   });
 
   // Two more lives of an agent and a fence: with all of it.
@@ -241,6 +255,7 @@ describe.skipIf(!root)("the cure of a block of an agent", () => {
     await node.startAgent();
     await until("the node to be ready", async () => (await nodeNow())?.state === NodeState.NODE_STATE_READY);
     await ended("lost");
+    await expectClean(cluster);
   });
 
   it("HOST_PATH_UNSAFE: others may write on the way to the mount", async () => {
@@ -254,5 +269,6 @@ describe.skipIf(!root)("the cure of a block of an agent", () => {
     expect(stateName(await claimVolume(cluster, "open"))).toBe("ACTIVE");
     await releaseWorkload(cluster, "w-open");
     await ended("open");
+    await expectClean(cluster);
   });
 });
