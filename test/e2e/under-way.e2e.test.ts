@@ -18,11 +18,17 @@ import { until } from "../harness/until.ts";
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
 
+const slow = [
+  ["ControllerPublishVolume", "attach", 2],
+  ["NodeStageVolume", "stage", 2],
+] as const;
+
 describe.skipIf(!root)("the call under way", () => {
   let cluster: Cluster;
 
   beforeAll(async () => {
     cluster = await startCluster({ nodes: ["node-a"], realMounts: true });
+    for (const [, id] of slow) await makeVolume(cluster, id);
   });
   afterAll(() => cluster?.stop());
 
@@ -46,13 +52,12 @@ describe.skipIf(!root)("the call under way", () => {
     await removeVolume(cluster, id);
   };
 
-  it.each([
-    ["ControllerPublishVolume", "attach", 2],
-    ["NodeStageVolume", "stage", 2],
-  ] as const)("%s: in claims, waits, Explain, lists and the command line", async (method, id, attempt) => {
-    await makeVolume(cluster, id);
-    const slow = { method, hangMs: 6_000 } as const;
-    await cluster.backend.client.setFaults([{ method, code: "INTERNAL", message: "not now" }, slow]);
+  // Beside each other, as each waits for a call that lasts.
+  it.concurrent.each(slow)("%s: in claims, waits, Explain, lists and the command line", async (method, id, attempt) => {
+    const { volume } = await cluster.volumes.getVolume({ namespace, id });
+    const match = { volume: volume?.externalId ?? "" };
+    await cluster.backend.client.addFault({ method, match, code: "INTERNAL", message: "not now" });
+    await cluster.backend.client.addFault({ method, match, hangMs: 6_000 });
     const waiting = new AbortController();
     const seen = (async () => {
       const wanted = { namespace, workload: `w-${id}`, goal: ClaimGoal.CLAIM_GOAL_ACTIVE };
@@ -84,11 +89,10 @@ describe.skipIf(!root)("the call under way", () => {
     expect(await holdfast("volume list")).not.toContain(method);
     waiting.abort();
     await whole(id);
-    await expectClean(cluster);
   });
 
-  it("CreateVolume: on the volume, which has no claim", async () => {
-    await cluster.backend.client.setFaults([{ method: "CreateVolume", hangMs: 5_000 }]);
+  it.concurrent("CreateVolume: on the volume, which has no claim", async () => {
+    await cluster.backend.client.addFault({ method: "CreateVolume", hangMs: 5_000 });
     const made = makeVolume(cluster, "new");
     const calls = await until("the call to be seen", async () => {
       const { volumes } = await cluster.volumes.listVolumes({ filter: { namespace, idPrefix: "new" } });
@@ -100,6 +104,7 @@ describe.skipIf(!root)("the call under way", () => {
     );
     expect((await made).calls).toEqual([]);
     await removeVolume(cluster, "new");
-    await expectClean(cluster);
   });
+
+  it("leaves nothing when it is over", () => expectClean(cluster));
 });
