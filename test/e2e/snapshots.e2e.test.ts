@@ -1,7 +1,14 @@
+/** Snapshots, groups and their restore as a set over real processes: their data, controllers that die on the way, and a member that fails. */
 import { open, readFile } from "node:fs/promises";
 import path from "node:path";
 import { snapshotFailpoints } from "@holdfast/controller/reconcile/failpoints";
-import { type Snapshot, type SnapshotGroup, SnapshotState } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import {
+  GroupRestoreState,
+  type RestoreSnapshotGroupResponse,
+  type Snapshot,
+  type SnapshotGroup,
+  SnapshotState,
+} from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import {
@@ -16,7 +23,14 @@ import {
   volumeStateName,
 } from "../harness/scenario.ts";
 import { until } from "../harness/until.ts";
+import { createSeededRandom, seedOfRun } from "../local-driver/seeded-random.ts";
+import { sample } from "../support/full.ts";
 
+/** Where it dies between the commit of a set and its last volume: `npm test` tries one. */
+const groupPoints = createSeededRandom(seedOfRun()).some(
+  ["controller.create.after-commit", "controller.create.after-call"],
+  sample(2, 1),
+);
 const waitFor = { seconds: 45n, nanos: 0 };
 const ready = SnapshotState.SNAPSHOT_STATE_READY;
 
@@ -83,6 +97,28 @@ const copy = async (
     });
     demand(volume !== undefined && volumeStateName(volume) === "AVAILABLE", "the copy is not available");
     return undefined;
+  });
+
+const restore = (
+  cluster: Cluster,
+  group: string,
+  sources: readonly string[],
+  parameters: Record<string, string> = {},
+): Promise<RestoreSnapshotGroupResponse> => {
+  const members = sources.map((source) => ({
+    source,
+    id: `${group}-new-${source}`,
+    capabilities: [fileWriter],
+    parameters,
+  }));
+  return cluster.snapshots.restoreSnapshotGroup({ namespace, group, members, waitFor });
+};
+/** A caller that repeats its call until all are there, as it should. */
+const restored = (cluster: Cluster, group: string, ...of: readonly [readonly string[], Record<string, string>?]) =>
+  persistently(`the restore of ${group}`, async (): Promise<RestoreSnapshotGroupResponse> => {
+    const answer = await restore(cluster, group, ...of);
+    demand(answer.state === GroupRestoreState.GROUP_RESTORE_STATE_READY, `the set is ${answer.state}`);
+    return answer;
   });
 
 describe("snapshots of the simulated storage, over real processes", () => {
@@ -158,6 +194,60 @@ describe("snapshots of the simulated storage, over real processes", () => {
     await uncut(cluster, "b1");
     await removeVolume(cluster, "blocks");
     await expectNothingLeft();
+  });
+
+  describe("a group restored as a set", () => {
+    const sources = ["a", "b", "c"];
+    beforeAll(async () => {
+      for (const id of sources) await makeVolume(cluster, id);
+      await cutTogether(cluster, "g", sources);
+    }, 120_000);
+
+    const made = async () => {
+      const { state, violations } = await cluster.backend.client.snapshot();
+      expect(violations).toEqual([]);
+      return state;
+    };
+
+    it.each(groupPoints)(
+      "[I4] GR1 a controller killed at %s behind the commit of the set leaves none out and makes none twice",
+      { timeout: 180_000 },
+      async (point) => {
+        await cluster.controller().kill("SIGTERM");
+        await cluster.startController({ HOLDFAST_FAILPOINTS: `${point}=kill@2` });
+        const revived = (async () => {
+          await cluster.controller().exited();
+          await cluster.startController();
+        })();
+        const [{ volumes }] = await Promise.all([restored(cluster, "g", sources), revived]);
+        const { volumes: stored } = await made();
+        expect(stored.size).toBe(6);
+        for (const [i, source] of sources.entries()) {
+          const { snapshot } = await cluster.snapshots.getSnapshot({ namespace, id: `g-${source}` });
+          expect(stored.get(volumes[i]?.externalId ?? "")).toMatchObject({ source: { id: snapshot?.externalId } });
+        }
+        for (const source of sources) await persistently("removing", () => removeVolume(cluster, `g-new-${source}`));
+        expect((await made()).volumes.size).toBe(3);
+      },
+    );
+
+    it("GR2 of which one fails for good is deleted again, and the same request makes another one after that", {
+      timeout: 180_000,
+    }, async () => {
+      const refuse = { method: "CreateVolume", code: "INVALID_ARGUMENT", skip: 1 } as const;
+      await cluster.backend.client.addFault(refuse);
+      const answer = await restore(cluster, "g", sources);
+      expect(answer.state).toBe(GroupRestoreState.GROUP_RESTORE_STATE_FAILED);
+      const failed = answer.volumes.filter((volume) => volumeStateName(volume) === "FAILED");
+      expect(failed.length).toBe(1);
+      await until("the others to be gone", async () => (await restore(cluster, "g", sources)).gone.length === 2);
+      expect((await made()).volumes.size).toBe(3);
+      await removeVolume(cluster, failed[0]?.id ?? "");
+      await restored(cluster, "g", sources);
+      for (const id of [...sources, ...sources.map((source) => `g-new-${source}`)]) await removeVolume(cluster, id);
+      await uncutTogether(cluster, "g");
+      await expectNothingLeft();
+    });
   });
 });
 
@@ -277,5 +367,32 @@ describe.skipIf(!root)("snapshots of the local driver", () => {
       const left = await cluster.snapshots.listExternalSnapshots({ plugin: local.plugin });
       return left.snapshots.length === 0;
     });
+  });
+
+  it("are restored as a group, each from its own source, although the sources have gone on or are gone", {
+    timeout: 180_000,
+  }, async () => {
+    const sources = ["db", "wal", "log"];
+    for (const id of sources) {
+      await makeVolume(cluster, id, fileWriter, { ...local, bytes: 16n << 20n });
+      await write(await mounted(id), `${id} as it was`);
+    }
+    await cutTogether(cluster, "shop", sources);
+    for (const id of sources) {
+      await write(await mounted(id), `${id} later`);
+      await released(id);
+    }
+    await removeVolume(cluster, "log");
+    const { volumes } = await restored(cluster, "shop", sources, local.parameters);
+    expect(volumes.map(({ id, contentSource }) => [id, contentSource?.snapshot])).toEqual(
+      sources.map((id) => [`shop-new-${id}`, `shop-${id}`]),
+    );
+    for (const id of sources) {
+      expect(await read(await mounted(`shop-new-${id}`))).toBe(`${id} as it was`);
+      await released(`shop-new-${id}`);
+    }
+    for (const id of ["db", "wal", ...sources.map((source) => `shop-new-${source}`)])
+      await persistently(`removing ${id}`, () => removeVolume(cluster, id));
+    await uncutTogether(cluster, "shop");
   });
 });
