@@ -17,7 +17,7 @@ import type { CutKind, CutRecord } from "@holdfast/controller/domain/snapshot/sn
 import type { VolumeRecord } from "@holdfast/controller/domain/volume/volume";
 import type { FailpointName } from "@holdfast/controller/failpoints";
 import { createControllerPlugins } from "@holdfast/controller/plugins/controller-plugins";
-import type { OutOfReach } from "@holdfast/controller/plugins/plugin-calls";
+import type { OutOfReach, PluginInstance } from "@holdfast/controller/plugins/plugin-calls";
 import type { Store } from "@holdfast/controller/ports";
 import { createReconciler } from "@holdfast/controller/reconcile/engine/reconciler";
 import { createSnapshotReconciler } from "@holdfast/controller/reconcile/engine/snapshot-reconciler";
@@ -30,6 +30,7 @@ import { createSealer } from "@holdfast/controller/secrets/sealer";
 import { createSecretRecords } from "@holdfast/controller/secrets/secret-records";
 import { createSecrets, type Secrets } from "@holdfast/controller/secrets/secrets";
 import { createSqliteStore } from "@holdfast/controller/store/sqlite/sqlite-store";
+import { callPolicy } from "@holdfast/csi/call-policy";
 import { allCaps, controllerCaps, groupCaps, nodeCaps, type PluginFacts, pluginCaps } from "@holdfast/csi/capabilities";
 import { createCsiCaller } from "@holdfast/csi/csi-caller";
 import { createCsiExchange } from "@holdfast/csi/csi-exchange";
@@ -198,7 +199,11 @@ export const createSnapshotWorld = async (
     });
     const at = { node: nodeOfName(seat.via) ?? "", socket: "sim" };
     const gate = seat.gate === undefined ? {} : { gate: seat.gate };
-    return { id: seat.via, at, ...gate, facts, rests: false, call: csi.call, stream: csi.stream };
+    const call: PluginInstance["call"] = (method, request, options) => {
+      options.begun?.(method, options.deadlineMs ?? callPolicy[method].deadlineMs);
+      return csi.call(method, request, options);
+    };
+    return { id: seat.via, at, ...gate, facts, rests: false, call, stream: csi.stream };
   };
   const instanceFor = ({ plugin, via, ...subject }: CallTarget) => {
     if (reach !== undefined && Object.keys(subject).length > 0) return undefined;

@@ -1,7 +1,7 @@
 import type { WireDuration } from "@holdfast/model/wire-duration";
 import { type Snapshot, type SnapshotGroup, SnapshotState } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import type { Context } from "../../frame/context.ts";
-import { lastErrorText } from "../resource-words.ts";
+import { callText, lastErrorText } from "../resource-words.ts";
 import { blockedFailure, overFailure } from "../stuck-failure.ts";
 import { snapshotStates } from "./snapshot-words.ts";
 
@@ -41,7 +41,7 @@ export const awaitSnapshot = <Answer>(context: Context, awaited: AwaitedSnapshot
         const record = awaited.recordOf(answer);
         return record === undefined
           ? what
-          : `${what} ${snapshotStates.of(record.state)} ${lastErrorText(record.lastError)}`;
+          : `${what} ${snapshotStates.of(record.state)} ${callText(record.call, context.io.now()) || lastErrorText(record.lastError)}`;
       },
       settled: (answer) => {
         const record = awaited.recordOf(answer);

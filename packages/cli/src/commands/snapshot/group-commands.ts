@@ -10,10 +10,10 @@ import type { Command } from "../../frame/command.ts";
 import { shown } from "../../frame/output.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
 import { allPages, pageSize } from "../all-pages.ts";
-import { usage } from "../option-words.ts";
+import { isWide, usage, wideOption } from "../option-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitSnapshot } from "./await-snapshot.ts";
-import { forgetOption, groupColumns, groupDetails, snapshotColumns } from "./snapshot-words.ts";
+import { callColumn, forgetOption, groupColumns, groupDetails, snapshotColumns } from "./snapshot-words.ts";
 
 const groupArg = { name: "group", help: "the group's id" } as const;
 
@@ -104,10 +104,15 @@ export const statusGroup: Command = {
 export const listGroups: Command = {
   path: ["snapshot", "list-groups"],
   summary: "list snapshot groups",
-  options: [{ flags: "-A, --all-namespaces", help: "of every namespace" }],
-  examples: [{ line: "holdfast snapshot list-groups", says: "all of the namespace" }],
+  options: [{ flags: "-A, --all-namespaces", help: "of every namespace" }, wideOption],
+  examples: [
+    { line: "holdfast snapshot list-groups", says: "all of the namespace" },
+    { line: "holdfast snapshot list-groups -o wide", says: "with the calls of plugins that take long" },
+  ],
   async run({ clients, settings, out, io }, input) {
     const filter = { namespace: input.flag("all-namespaces") ? "" : settings.namespace };
+    const now = io.now();
+    const columns = [...groupColumns(now), ...(isWide(input) ? [callColumn(now)] : [])];
     const groups: SnapshotGroup[] = [];
     for await (const page of allPages((pageToken) =>
       clients.snapshots.listSnapshotGroups({ filter, pageSize, pageToken }),
@@ -115,7 +120,7 @@ export const listGroups: Command = {
       groups.push(...page.groups);
     out.answer(
       shown("holdfast.v1.ListSnapshotGroupsResponse", ListSnapshotGroupsResponse, { groups, nextPageToken: "" }),
-      () => (groups.length === 0 ? "no snapshot group\n" : tableText(groupColumns(io.now()), groups)),
+      () => (groups.length === 0 ? "no snapshot group\n" : tableText(columns, groups)),
     );
   },
 };

@@ -10,10 +10,10 @@ import type { Command } from "../../frame/command.ts";
 import { shown } from "../../frame/output.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
 import { allPages, pageSize } from "../all-pages.ts";
-import { labelsOf, optionWords, usage } from "../option-words.ts";
+import { isWide, labelsOf, optionWords, usage, wideOption } from "../option-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitSnapshot } from "./await-snapshot.ts";
-import { forgetOption, snapshotColumns, snapshotDetails, snapshotStates } from "./snapshot-words.ts";
+import { callColumn, forgetOption, snapshotColumns, snapshotDetails, snapshotStates } from "./snapshot-words.ts";
 
 const snapshotArg = { name: "snapshot", help: "the snapshot's id", completes: "snapshot" } as const;
 
@@ -144,8 +144,12 @@ export const listSnapshots: Command = {
     },
     { flags: "--label <key=value>", help: "only with this label; may be repeated", many: true },
     { flags: "--blocked", help: "only what cannot go on by itself" },
+    wideOption,
   ],
-  examples: [{ line: "holdfast snapshot list --volume data", says: "what there is to restore from" }],
+  examples: [
+    { line: "holdfast snapshot list --volume data", says: "what there is to restore from" },
+    { line: "holdfast snapshot list -o wide", says: "with the calls of plugins that take long" },
+  ],
   async run({ clients, settings, out, io }, input) {
     const filter = {
       namespace: input.flag("all-namespaces") ? "" : settings.namespace,
@@ -155,12 +159,14 @@ export const listSnapshots: Command = {
       labels: labelsOf("--label", input.list("label")),
       blocked: input.flag("blocked"),
     };
+    const now = io.now();
+    const columns = [...snapshotColumns(now), ...(isWide(input) ? [callColumn(now)] : [])];
     const snapshots: Snapshot[] = [];
     for await (const page of allPages((pageToken) => clients.snapshots.listSnapshots({ filter, pageSize, pageToken })))
       snapshots.push(...page.snapshots);
     out.answer(
       shown("holdfast.v1.ListSnapshotsResponse", ListSnapshotsResponse, { snapshots, nextPageToken: "" }),
-      () => (snapshots.length === 0 ? "no snapshot\n" : tableText(snapshotColumns(io.now()), snapshots)),
+      () => (snapshots.length === 0 ? "no snapshot\n" : tableText(columns, snapshots)),
     );
   },
 };

@@ -4,7 +4,7 @@ import type { Column, Detail } from "../../frame/tables.ts";
 import { enumWords } from "../../words/enum-words.ts";
 import { ago, ahead, moment } from "../../words/moment.ts";
 import { sizeWords } from "../../words/size.ts";
-import { blockedDetails, lastErrorText, mapWords } from "../resource-words.ts";
+import { blockedDetails, callText, lastErrorText, mapWords } from "../resource-words.ts";
 
 export const snapshotStates = enumWords<SnapshotState>(SnapshotState, "SNAPSHOT_STATE_");
 
@@ -34,10 +34,17 @@ export const groupColumns = (now: number): readonly Column<SnapshotGroup>[] => [
   { title: "CUT", of: ({ cutAt }) => ago(cutAt, now) },
 ];
 
+/** Of `-o wide`: more than fits a narrow terminal. */
+export const callColumn = (now: number): Column<Snapshot | SnapshotGroup> => ({
+  title: "CALL",
+  of: ({ call }) => callText(call, now) || "-",
+});
+
 const commonDetails = (record: Snapshot | SnapshotGroup, now: number): readonly Detail[] => [
   ["State", snapshotStates.of(record.state)],
   ["Since", ago(record.stateSince, now)],
   ...blockedDetails(record.blocked, now),
+  ["Call", callText(record.call, now)],
   ["Last error", lastErrorText(record.lastError)],
   ["Attempts", record.attempts === 0 ? "" : String(record.attempts)],
   ["Next try", ahead(record.nextTry, now)],

@@ -3,7 +3,7 @@ import type { Command } from "../../frame/command.ts";
 import { shown } from "../../frame/output.ts";
 import { tableText } from "../../frame/tables.ts";
 import { allPages, pageSize } from "../all-pages.ts";
-import { labelsOf, optionWords, usage } from "../option-words.ts";
+import { isWide, labelsOf, optionWords, wideOption } from "../option-words.ts";
 import { volumeColumns, volumeStates, wideColumns } from "./volume-words.ts";
 
 export const listVolumes: Command = {
@@ -22,7 +22,7 @@ export const listVolumes: Command = {
     },
     { flags: "--label <key=value>", help: "only with this label; may be repeated", many: true },
     { flags: "--blocked", help: "only what cannot go on by itself" },
-    { flags: "-o, --output <format>", help: "wide: also the calls that have lasted for a while", completes: ["wide"] },
+    wideOption,
   ],
   examples: [
     { line: "holdfast volume list", says: "all of the namespace" },
@@ -30,9 +30,7 @@ export const listVolumes: Command = {
     { line: "holdfast volume list -o wide", says: "with the calls of plugins that take long" },
   ],
   async run(context, input) {
-    const output = input.text("output");
-    if (output !== undefined && output !== "wide") throw usage(`--output ${output}: there is wide; JSON is --json`);
-    const columns = output === "wide" ? wideColumns : volumeColumns;
+    const columns = isWide(input) ? wideColumns : volumeColumns;
     const filter = {
       namespace: input.flag("all-namespaces") ? "" : context.settings.namespace,
       idPrefix: input.optionalArg("prefix") ?? "",

@@ -21,7 +21,7 @@ import { cutBlocks } from "../../domain/snapshot/snapshot-bar.ts";
 import type { BlockMetadata } from "../../domain/snapshot/snapshot-types.ts";
 import type { Segments } from "../../domain/volume/volume.ts";
 import { type Checks, optionalId } from "../check-request.ts";
-import { blockedMessage, dateOf, errorOf } from "../convert-message.ts";
+import { blockedMessage, callMessage, dateOf, errorOf } from "../convert-message.ts";
 import { secretRefFrom, secretRefMessage } from "../secret/convert-secret.ts";
 
 const stateMessage = (state: CutState): WireState => WireState[`SNAPSHOT_STATE_${state}`];
@@ -60,6 +60,7 @@ const shared = (record: CutRecord, rev: number) => ({
   cutAt: dateOf(record.cutAt),
   state: stateMessage(record.state),
   blocked: blockedMessage(cutBlocks(record)[0]),
+  call: callMessage(record.intent?.call, { plugin: record.plugin, node: "", last: record.attempts.lastError }),
   lastError: errorOf(record.attempts, record.failure, record.updatedAt, { plugin: record.plugin }),
   attempts: record.attempts.count,
   nextTry: dateOf(record.attempts.nextTry),

@@ -2,7 +2,7 @@ import type { CutRecord, CutState } from "../../domain/snapshot/snapshot.ts";
 import { cutBlocks } from "../../domain/snapshot/snapshot-bar.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import type { CutRecords } from "../../records/snapshot-records.ts";
-import { attemptsFinding, blockedFinding } from "./blocked-finding.ts";
+import { attemptsFinding, blockedFinding, callFinding } from "./blocked-finding.ts";
 
 /** How the snapshots stand that still need the volume, for people. */
 export interface CutsExplained {
@@ -23,10 +23,11 @@ const stepIn: Record<CutState, (record: CutRecord) => string> = {
 
 const findingsOf = (record: CutRecord): readonly string[] => {
   const name = `${record.kind === "group" ? "Snapshot group" : "Snapshot"} ${volumeKey(record)}`;
-  const { blocked, attempts } = record;
+  const { blocked, attempts, intent } = record;
   return [
     ...cutBlocks(record).flatMap((block) => blockedFinding(name, block)),
     `${name} is ${record.state} and holds on to the volume: ${stepIn[record.state](record)}.`,
+    ...callFinding(name, intent?.call),
     ...attemptsFinding(name, attempts, blocked),
   ];
 };
