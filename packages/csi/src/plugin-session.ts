@@ -217,11 +217,9 @@ export function startPluginSession(options: PluginSessionOptions): PluginSession
 function strangerIn(pin: PluginPin, before: PluginFacts | undefined, now: PluginFacts): string | undefined {
   const name = before?.name ?? pin.name;
   const nodeId = before?.nodeInfo?.nodeId ?? pin.nodeId;
-  const cure = "restart the right plugin on this socket, or remove the socket and register the new one";
-  if (name !== undefined && now.name !== name)
-    return `the plugin calls itself ${now.name}, and was ${name} before: ${cure}`;
+  if (name !== undefined && now.name !== name) return `the plugin calls itself ${now.name}, and was ${name} before`;
   if (nodeId !== undefined && now.nodeInfo !== undefined && now.nodeInfo.nodeId !== nodeId)
-    return `the plugin gives the node id ${now.nodeInfo.nodeId}, and gave ${nodeId} before: ${cure}`;
+    return `the plugin gives the node id ${now.nodeInfo.nodeId}, and gave ${nodeId} before`;
   return undefined;
 }
 

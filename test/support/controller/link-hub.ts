@@ -2,6 +2,7 @@
 import { unimplemented } from "@holdfast/controller/api/unimplemented";
 import { type AgentStreams, createAgentStreams } from "@holdfast/controller/nodes/agent-streams";
 import { createLinkService, type LinkService } from "@holdfast/controller/nodes/link-service";
+import type { NodeRegistry } from "@holdfast/controller/nodes/node-registry-model";
 import type { AgentLink } from "@holdfast/controller/nodes/open-stream";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { AgentLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
@@ -13,6 +14,8 @@ import { type DialledAgent, type DialOptions, dialAgent } from "./dial-agent.ts"
 
 export interface HubOptions {
   readonly link?: Partial<AgentLink>;
+  /** Told of the streams too. */
+  readonly registry?: Pick<NodeRegistry, "linked" | "unlinked">;
   readonly limits?: ServerLimits;
   readonly admissionsPerSecond?: number;
   readonly patienceMs?: number;
@@ -41,8 +44,14 @@ export const createLinkHub = async (options: HubOptions = {}): Promise<LinkHub> 
   const socket = await tempSocket();
   const told: string[] = [];
   const streams = createAgentStreams({
-    linked: (node, instance) => void told.push(`linked ${node}/${instance}`),
-    unlinked: (node, instance) => void told.push(`unlinked ${node}/${instance}`),
+    linked(node, instance) {
+      options.registry?.linked(node, instance);
+      told.push(`linked ${node}/${instance}`);
+    },
+    unlinked(node, instance, why) {
+      options.registry?.unlinked(node, instance, why);
+      told.push(`unlinked ${node}/${instance}`);
+    },
   });
   const server = createGrpcServer({ log: quiet, limits: { maxMessageBytes: 256 * 1024, ...options.limits } });
   const service = createLinkService({

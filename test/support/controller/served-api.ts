@@ -8,6 +8,7 @@ import { createVolumeService } from "@holdfast/controller/api/volume/volume-serv
 import { createPluginCommands } from "@holdfast/controller/commands/plugin/plugin-commands";
 import { createUpgradeCommands } from "@holdfast/controller/commands/upgrade/upgrade-commands";
 import { readableFormats } from "@holdfast/controller/domain/store-format";
+import type { NodeRegistry } from "@holdfast/controller/nodes/node-registry-model";
 import { nodeChangeKey } from "@holdfast/controller/records/changes";
 import { createRosterRecords } from "@holdfast/controller/records/roster-records";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
@@ -24,7 +25,13 @@ import type { World } from "./world.ts";
 
 export type ServedApi = Awaited<ReturnType<typeof serveApi>>;
 
-export const serveApi = async (world: World) => {
+const noDetails = { rev: 0, lastHeard: undefined, message: "", dispute: undefined };
+
+export const serveApi = async (
+  world: World,
+  /** What a registry of nodes knows beside their records. */
+  details: NodeRegistry["details"] = () => undefined,
+) => {
   const socket = await tempSocket();
   const log = createMemoryLogger();
   const server = createGrpcServer({ log });
@@ -61,9 +68,14 @@ export const serveApi = async (world: World) => {
       get wakeups() {
         return world.changes;
       },
-      nodes: world.nodes,
+      nodes: world.registry,
       places: placement.places,
-      remarks: () => undefined,
+      remarks: (node) => ({
+        ...noDetails,
+        ...details(node),
+        overdue: world.drains.overdue(node),
+        fenceWaits: world.fences.waitsFor(node),
+      }),
       get commands() {
         return world.nodeCommands;
       },

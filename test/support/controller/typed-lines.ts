@@ -6,7 +6,7 @@ import { cliRun } from "../../cli/cli-run.ts";
 export const linesOf = (text: string): readonly string[] =>
   [...text.matchAll(/\bholdfast [^,;)]+/g)].map(([line]) => line.trim());
 
-const overrides = /holdfast repair (?!scan|stuck)/;
+const overrides = /holdfast (?:repair (?!scan|stuck)|node admit)/;
 
 const evidenceOf = (line: string): readonly string[] => (line.includes("forget-volume") ? [] : ["--evidence", "seen"]);
 

@@ -34,6 +34,7 @@ import { createLearnedLimits } from "@holdfast/controller/records/attachment/lea
 import { createAuditRecords } from "@holdfast/controller/records/audit-records";
 import { runChangeFeed } from "@holdfast/controller/records/change-feed";
 import { createChanges } from "@holdfast/controller/records/changes";
+import { createDamagedRecords } from "@holdfast/controller/records/damaged-records";
 import { createOrphanRecords } from "@holdfast/controller/records/orphan-records";
 import { createPluginRecords } from "@holdfast/controller/records/plugin-records";
 import { createCutRecords } from "@holdfast/controller/records/snapshot-records";
@@ -219,6 +220,8 @@ export const createWorld = async (
     readonly id?: string;
     /** Who of several controllers makes which calls; this one then follows what the others write. */
     readonly drivers?: PluginDrivers;
+    /** Of nodes that register, in place of those that a test sets. */
+    readonly registry?: (store: Store, clock: Clock) => Nodes & NodeDecisions;
     /** Another controller of the same world, and what this one sees of it. */
     readonly beside?: Partial<Beside>;
   } = {},
@@ -238,7 +241,8 @@ export const createWorld = async (
   const inner: Store = options.store ?? createSqliteStore({ file: ":memory:", now: clock.now, uuid: ids.uuid });
   await vetAnew(inner);
   const store = createWatchedStore(inner);
-  const nodes = beside?.nodes ?? createFakeNodes(names, inner.count);
+  const fakeNodes = beside?.nodes ?? createFakeNodes(names, inner.count);
+  const nodes: Nodes & NodeDecisions = options.registry?.(store, clock) ?? fakeNodes;
   const gate = beside?.gate ?? createFakeGate();
   const backend: FakeBackend =
     beside?.backend ?? createFakeBackend({ plugin, mounted: (external, node) => agents.mounted(external, node) });
@@ -271,7 +275,9 @@ export const createWorld = async (
     const { signal } = life;
     const issuer = `${id}/${lives}`;
     const changes = createChanges();
+    const damages = createDamagedRecords({ log, now: clock.now });
     const records = createVolumeRecords({
+      damages,
       store,
       clock,
       ids,
@@ -304,6 +310,7 @@ export const createWorld = async (
     const twoWay = createTwoWayPass({ cuts, records, scan, orphans, listings, nodes, gate, clock, log, signal });
     const repair = createRepairCommands({
       words: undefined,
+      damages,
       ...commandDeps,
       agents,
       audit,
@@ -452,7 +459,9 @@ export const createWorld = async (
     ids,
     rests,
     store,
-    nodes,
+    nodes: fakeNodes,
+    /** The nodes that the controller knows, set or registered. */
+    registry: nodes,
     gate,
     backend,
     listings,

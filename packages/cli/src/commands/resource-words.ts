@@ -1,5 +1,5 @@
 import type { Blocked, CallUnderWay, Consequence, LastError } from "@holdfast/shared/gen/holdfast/v1/common";
-import type { Detail } from "../frame/tables.ts";
+import { type Detail, detailsText } from "../frame/tables.ts";
 import { ago, ahead } from "../words/moment.ts";
 
 /** `a=1,b=2`, in the order of the names. */
@@ -31,6 +31,16 @@ export const blockedDetails = (blocked: Blocked | undefined, now: number): reado
         ["Missing proof", blocked.missingProof],
         ["Clear with", blocked.clearWith],
       ];
+
+/** Below a table of plugin instances: those that get no call, and what clears that. */
+export const blockedInstances = (
+  instances: readonly { readonly name: string; readonly blocked: Blocked | undefined }[],
+  now: number,
+): string =>
+  instances
+    .filter(({ blocked }) => blocked !== undefined)
+    .map(({ name, blocked }) => `\n${detailsText([["Instance", name], ...blockedDetails(blocked, now)])}`)
+    .join("");
 
 export const consequenceText = (consequence: Consequence | undefined): string =>
   [

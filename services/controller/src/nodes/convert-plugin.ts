@@ -67,6 +67,12 @@ const capabilitiesFrom = (set: CapabilitySet | undefined): NodePlugin["capabilit
   );
 };
 
+const blockedFrom = (said: PluginFingerprint["blocked"]): Pick<NodePlugin, "blocked"> => {
+  if (said === undefined) return {};
+  const { since, reason, message, missingProof, clearWith } = said;
+  return { blocked: { since: since?.getTime() ?? 0, reason, message, missingProof, clearWith } };
+};
+
 export const nodePluginFrom = (print: PluginFingerprint): NodePlugin => ({
   name: print.plugin,
   version: print.version,
@@ -75,6 +81,7 @@ export const nodePluginFrom = (print: PluginFingerprint): NodePlugin => ({
   // An instance that came back as somebody else gets no calls.
   health: print.blocked === undefined ? (healths[print.health] ?? "INITIALISING") : "UNHEALTHY",
   healthMessage: print.blocked?.message ?? print.healthMessage,
+  ...blockedFrom(print.blocked),
   ...(print.hosted ? { hosted: true } : {}),
   nodeId: print.nodeId,
   maxVolumes: Number(print.maxVolumes),

@@ -79,7 +79,7 @@ export function createPluginHostService(
       const steps = host.supervise(instance, context.signal);
       for await (const step of steps) {
         const connection = host.connectionOf(instance);
-        yield stepMessage(step, connection && instanceFingerprint(connection));
+        yield stepMessage(step, connection && instanceFingerprint(connection, true));
       }
     },
 

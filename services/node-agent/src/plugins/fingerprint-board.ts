@@ -49,9 +49,10 @@ export function createFingerprintBoard(
     const seen = new Set<string>();
     const all = directory.list();
     for (const connection of all) {
-      const told = fingerprintOf(connection, all, storage?.of(connection.socketPath));
-      if (told === undefined) continue;
-      const fingerprint = { ...told, hosted: directory.isAdded(connection.socketPath) };
+      const { socketPath } = connection;
+      const about = { hosted: directory.isAdded(socketPath), storage: storage?.of(socketPath) ?? [] };
+      const fingerprint = fingerprintOf(connection, all, about);
+      if (fingerprint === undefined) continue;
       const name = `${fingerprint.plugin} ${fingerprint.instanceId}`;
       seen.add(name);
       if (sameFingerprint(entries.get(name)?.fingerprint, fingerprint)) continue;

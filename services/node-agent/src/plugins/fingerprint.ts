@@ -24,14 +24,17 @@ type Fingerprinted = Pick<PluginConnection, "socketPath" | "instanceId" | "role"
 export function fingerprintOf(
   connection: Fingerprinted,
   all: readonly Fingerprinted[] = [],
-  storage: readonly StorageHealthEntry[] = [],
+  {
+    hosted = false,
+    storage = [],
+  }: { readonly hosted?: boolean; readonly storage?: readonly StorageHealthEntry[] } = {},
 ): PluginFingerprint | undefined {
   const { facts, phase, impostorOf } = connection.status();
   const { name } = connection.pin();
   const alone = impostorOf !== undefined && !all.some((one) => one.pin().name === impostorOf);
   const stranger = phase === "quarantined" && (name !== undefined || alone);
   if (facts === undefined && !stranger) return undefined;
-  return { ...instanceFingerprint(connection), storageHealth: storage.map(storageMessage) };
+  return { ...instanceFingerprint(connection, hosted), storageHealth: storage.map(storageMessage) };
 }
 
 const storageMessage = ({ status, reason, message, ...use }: StorageHealthEntry): WireStorageHealth => ({
@@ -47,12 +50,14 @@ const storageMessage = ({ status, reason, message, ...use }: StorageHealthEntry)
 });
 
 /** What is known of it, be it little. */
-export function instanceFingerprint(connection: Fingerprinted): PluginFingerprint {
+export function instanceFingerprint(connection: Fingerprinted, hosted: boolean): PluginFingerprint {
   const status = connection.status();
   const { facts } = status;
   const pin = connection.pin();
+  const plugin = facts?.name ?? pin.name ?? status.impostorOf ?? "";
   return PluginFingerprint.fromPartial({
-    plugin: facts?.name ?? pin.name ?? status.impostorOf ?? "",
+    plugin,
+    hosted,
     version: facts?.version ?? "",
     instanceId: connection.instanceId,
     role: roles[facts?.role ?? connection.role],
@@ -64,7 +69,7 @@ export function instanceFingerprint(connection: Fingerprinted): PluginFingerprin
     topology: facts?.nodeInfo === undefined ? undefined : { segments: { ...facts.nodeInfo.topology } },
     capabilities: facts === undefined ? undefined : capabilitiesOf(facts),
     fingerprintedAt: new Date(status.since),
-    blocked: blockedOf(status),
+    blocked: blockedOf(status, plugin, hosted),
   });
 }
 
@@ -84,7 +89,11 @@ const healthOf: Record<PluginPhase, PluginHealth> = {
   closed: PluginHealth.PLUGIN_HEALTH_UNHEALTHY,
 };
 
-function blockedOf({ phase, since, reason, impostorOf }: PluginStatus): PluginFingerprint["blocked"] {
+function blockedOf(
+  { phase, since, reason, impostorOf }: PluginStatus,
+  plugin: string,
+  hosted: boolean,
+): PluginFingerprint["blocked"] {
   if (phase !== "quarantined") return undefined;
   if (impostorOf !== undefined)
     return {
@@ -99,8 +108,16 @@ function blockedOf({ phase, since, reason, impostorOf }: PluginStatus): PluginFi
     reason: "PLUGIN_IDENTITY_CHANGED",
     message: reason ?? "the plugin came back under another name or node id",
     missingProof: "that it is the same plugin for the same node",
-    clearWith: "start the right plugin on this socket, or register the node anew once nothing of it is in use",
+    clearWith: identityCure(plugin, hosted),
   };
+}
+
+/** What it was before is kept in the journal for an instance that a runner hosts, and for any other by this process alone. */
+function identityCure(plugin: string, hosted: boolean): string {
+  const unused = `when this one is meant: release what this shows for the node: holdfast claim list -A --plugin ${plugin}`;
+  return hosted
+    ? `have its runner start the right plugin there; ${unused}; then have the runner stop each instance of ${plugin} on the node (StopPlugin), and prepare it anew`
+    : `start the right plugin on this socket; ${unused}; then correct its id in plugins.json, if it has one there, and "systemctl restart holdfast-node-agent"`;
 }
 
 function capabilitiesOf({ plugin, controller, node, group }: PluginFacts): CapabilitySet {

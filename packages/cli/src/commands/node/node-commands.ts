@@ -19,7 +19,7 @@ import { ago, moment } from "../../words/moment.ts";
 import { allPages, pageSize } from "../all-pages.ts";
 import { durationOf, optionWords } from "../option-words.ts";
 import { pluginHealths } from "../plugin/plugin-words.ts";
-import { blockedDetails, consequenceText, lastErrorText } from "../resource-words.ts";
+import { blockedDetails, blockedInstances, consequenceText, lastErrorText } from "../resource-words.ts";
 import { usageWords } from "../volume/volume-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitDrained, type DrainRequest } from "./await-drained.ts";
@@ -116,6 +116,10 @@ export const statusNode: Command = {
                   ],
                   node.plugins,
                 )}`,
+            blockedInstances(
+              node.plugins.map(({ plugin, instanceId, blocked }) => ({ name: `${instanceId} of ${plugin}`, blocked })),
+              now,
+            ),
           ].join(""),
     );
   },

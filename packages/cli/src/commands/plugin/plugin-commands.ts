@@ -16,6 +16,7 @@ import type { Settings } from "../../frame/settings.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
 import { readSpec } from "../../spec/read-spec.ts";
 import { allPages, pageSize } from "../all-pages.ts";
+import { blockedInstances } from "../resource-words.ts";
 import { pluginHealths, pluginRoles, supportWords } from "./plugin-words.ts";
 
 export const pluginArg = { name: "plugin", help: "the plugin's name", completes: "plugin" } as const;
@@ -57,7 +58,7 @@ export const statusPlugin: Command = {
   summary: "show a CSI driver: its instances, what it can do, and its profile",
   args: [pluginArg],
   examples: [{ line: "holdfast plugin status local.holdfast.dev", says: "why can it not be used?" }],
-  async run({ clients, out }, input) {
+  async run({ clients, out, io }, input) {
     const answer = await clients.plugins.getPlugin({ name: input.arg("plugin") });
     const { plugin } = answer;
     out.answer(shown("holdfast.v1.GetPluginResponse", GetPluginResponse, answer), () =>
@@ -96,6 +97,13 @@ export const statusPlugin: Command = {
                   ],
                   plugin.instances,
                 )}`,
+            blockedInstances(
+              plugin.instances.map(({ node, controllerId, fingerprint }) => ({
+                name: `${fingerprint?.instanceId} at ${node || `controller ${controllerId}`}`,
+                blocked: fingerprint?.blocked,
+              })),
+              io.now(),
+            ),
           ].join(""),
     );
   },

@@ -20,7 +20,7 @@ import { defaultProfile, type PluginProfile } from "../../domain/plugin/plugin-p
 import type { MissedInstance } from "../../domain/plugin/plugin-record.ts";
 import type { PluginHalf, PluginSighting, PluginSummary } from "../../domain/plugin/plugin-sighting.ts";
 import type { Checks } from "../check-request.ts";
-import { dateOf } from "../convert-message.ts";
+import { blockedMessage, dateOf } from "../convert-message.ts";
 
 const support: Readonly<Record<Tri, Support>> = {
   yes: Support.SUPPORT_YES,
@@ -58,7 +58,7 @@ export const fingerprintMessage = (plugin: NodePlugin, socket = ""): PluginFinge
   topology: { segments: { ...plugin.topology } },
   capabilities: capabilitySet(plugin.capabilities),
   fingerprintedAt: undefined,
-  blocked: undefined,
+  blocked: blockedMessage(plugin.blocked),
   storageHealth: (plugin.storageHealth ?? []).map(({ attachmentMode, fsType = "", accessMode = "", ...said }) => ({
     ...said,
     attachmentMode: attachmentMode === undefined ? 0 : attachmentModeMessage(attachmentMode),

@@ -1,5 +1,6 @@
 import { healthText, type StorageHealthEntry } from "@holdfast/model/health";
 import type { Tri } from "@holdfast/model/tri";
+import type { Blocked } from "../outcome.ts";
 import type { Segments } from "../volume/volume.ts";
 import type { LinkMarks } from "./link-state.ts";
 import type { NodeLife } from "./node-life.ts";
@@ -17,6 +18,8 @@ export interface NodePlugin {
   readonly role: "CONTROLLER" | "NODE" | "MONOLITH";
   readonly health: PluginHealth;
   readonly healthMessage: string;
+  /** It came back as somebody else, or has the name of another, and gets no call. */
+  readonly blocked?: Blocked;
   /** It goes only when its runner says so: one that is gone was stopped. */
   readonly hosted?: true;
   /** The plugin's own name for the node; what ControllerPublish is called with. */

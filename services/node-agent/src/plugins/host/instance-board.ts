@@ -41,8 +41,8 @@ export function createInstanceBoard(options: {
   let known = new Map<string, InstanceView>();
 
   const viewOf = (connection: PluginConnection): InstanceView => {
-    const fingerprint = instanceFingerprint(connection);
     const entry = entryOfConnection(host.registry(), connection);
+    const fingerprint = instanceFingerprint(connection, entry !== undefined);
     const { plugin } = fingerprint;
     return {
       key: `${plugin}\t${connection.instanceId}`,
