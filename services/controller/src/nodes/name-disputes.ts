@@ -16,6 +16,8 @@ export interface NameDisputes {
   hold(name: string, pending: PendingLife, why: string, alive: boolean): HoldfastError;
   of(name: string): Dispute | undefined;
   all(): readonly Dispute[];
+  /** That life has the name now, and is refused no more. */
+  granted(header: Pick<AgentHeader, "name" | "machineId" | "bootId">): void;
   /** Names of which nobody was refused for so long. */
   settle(ms: number): readonly string[];
   replaced(name: string): ReadonlySet<string>;
@@ -87,6 +89,10 @@ export const createNameDisputes = ({ clock, log }: { readonly clock: Clock; read
     },
     of: (name) => disputes.get(name)?.dispute,
     all: () => [...disputes.values()].map(({ dispute }) => dispute),
+    granted({ name, machineId, bootId }) {
+      const dispute = disputes.get(name)?.dispute;
+      if (dispute?.machineId === machineId && dispute.bootId === bootId) disputes.delete(name);
+    },
     settle(ms) {
       const settled = [...disputes].filter(([, { at }]) => clock.monotonic() - at > ms).map(([name]) => name);
       for (const name of settled) disputes.delete(name);

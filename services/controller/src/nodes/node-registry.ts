@@ -126,6 +126,7 @@ export const createNodeRegistry = (options: NodeRegistryOptions): NodeRegistry =
       if (changed) tell(name);
       throw disputes.hold(name, admission.pending, admission.why, alive); // N3
     }
+    disputes.granted(header);
     if (instanceBefore !== undefined && instanceBefore !== header.instance) disputes.noteReplaced(name, instanceBefore);
     links.heard(name, {
       instance: header.instance,

@@ -96,7 +96,7 @@ const overdueMessage = ({ record }: NodeView, overdue: NodeRemarks["overdue"]): 
         reason: "DRAIN_OVERDUE",
         message: `its drain should be over, and ${overdue.remaining} claims are still there, the first: ${overdue.first}`,
         missingProof: "that the workloads of these claims have stopped: their release",
-        clearWith: `holdfast claim list -A --node ${record.name}`,
+        clearWith: `stop the workloads that this shows: holdfast claim list -A --node ${record.name}; and give back what each of them had: holdfast claim release <workload> --namespace <namespace>; or take the drain back: holdfast node undrain ${record.name}`,
       };
 
 const drainModes: Readonly<Record<NodeDrain["mode"], DrainMode>> = {

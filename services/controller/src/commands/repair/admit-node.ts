@@ -23,7 +23,7 @@ const otherWriter = (name: string): string =>
   `if another life of node ${name} still runs workloads, they and those of the admitted life write at the same time, and file systems are lost`;
 
 const admitsPending = ({ record, live, linked }: NodeView, life: string): Judgement => {
-  const { name, bootId } = record;
+  const { name, bootId, machineId, pending } = record;
   if (live !== "suspect" || linked === true)
     throw repairNotApplicable(
       `life ${life} of node ${name}`,
@@ -36,7 +36,9 @@ const admitsPending = ({ record, live, linked }: NodeView, life: string): Judgem
   return {
     effects: [
       `life ${life} is node ${name} once its agent registers again, with a new incarnation`,
-      "claims that stand there are published by that agent again, and its releases are believed",
+      pending?.machineId === machineId
+        ? "claims that stand there are published by that agent again, and its releases are believed"
+        : `claims that stand there were given to machine ${machineId}: each is blocked with NODE_REPLACED until it is abandoned, or that machine is node ${name} again`,
       `an agent of boot ${bootId} that speaks before that takes the admission back`,
     ],
     risks: [otherWriter(name)],
