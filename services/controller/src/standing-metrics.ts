@@ -37,7 +37,7 @@ const everyReason = (
 export const measureDamage = (metrics: Metrics, damages: Pick<DamagedRecords, "list">): void => {
   metrics.gauge({
     name: "holdfast_records_damaged",
-    help: "Records of the store that were found damaged since the start, by kind; the log names each.",
+    help: "Records of the store that were found damaged since the start and not read as sound again, by kind; the log names each.",
     labels: ["kind"],
     collect: async (gauge) => {
       for (const [kind, count] of damagedByKind(damages.list())) gauge.set({ kind }, count);

@@ -1,4 +1,4 @@
-/** Which records were found damaged since the start: for the log, /metrics and the list of what is stuck. Bounded. */
+/** Which records were found damaged, and not mended since: for the log, /metrics and the list of what is stuck. Bounded. */
 import { type HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { AggregateKind, AggregateRef, StoredRecord } from "../domain/store-types.ts";
@@ -18,7 +18,7 @@ export interface DamagedRecords {
   readEach<T>(stored: readonly StoredRecord[], reader: RecordReader<T>, whole?: boolean): readonly T[];
   /** undefined: it was not found damaged. */
   of(ref: AggregateRef): HoldfastError | undefined;
-  /** In the order in which they were found. */
+  /** In the order in which they were found; without those that were read as sound since. */
   list(): readonly DamagedRecord[];
 }
 
@@ -46,7 +46,9 @@ export const createDamagedRecords = (deps?: DamagedRecordsDeps): DamagedRecords 
 
   const read: DamagedRecords["read"] = (stored, reader) => {
     try {
-      return reader(stored);
+      const sound = reader(stored);
+      if (found.size > 0) found.delete(nameOf(stored.ref));
+      return sound;
     } catch (error) {
       if (isDamage(error)) note(stored.ref, error);
       throw error;

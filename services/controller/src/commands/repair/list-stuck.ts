@@ -131,7 +131,8 @@ const stuckDamage = ({ ref: { kind, key }, error, since }: DamagedRecord): Stuck
       reason: "RECORD_DAMAGED",
       message: error.message,
       missingProof: "the record as it was",
-      clearWith: "holdfast import, into an empty store, of a backup",
+      clearWith:
+        "stop the controllers, and put the last backup into an empty store that HOLDFAST_STORE and HOLDFAST_CELL name: holdfast import <file>; then start them with that store (docs/restore.md)",
     },
     attempts: noAttempts,
   };
