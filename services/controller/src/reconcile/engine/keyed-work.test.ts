@@ -10,13 +10,19 @@ interface Begun {
 
 let begun: Begun[];
 let ready: Readonly<Record<string, readonly string[]>>;
+/** The record was read, and its reader does not have it yet. */
+let reading: ((key: string) => unknown) | undefined;
 const clock = createManualClock();
 let taking: AbortController;
 
 const start = () =>
   createKeyedWork<string, string>({
     what: "volume",
-    read: async (key) => (key in ready ? key : undefined),
+    async read(key) {
+      const found = key in ready ? key : undefined;
+      await reading?.(key);
+      return found;
+    },
     ready: (key, _now, hurry) =>
       (ready[key] ?? []).flatMap((step) => (!step.startsWith("later") || hurry ? [step] : [])),
     laneOf: (step) => step.split(" ").at(-1) ?? step,
@@ -37,6 +43,7 @@ const steps = () => begun.map(({ step }) => step);
 beforeEach(() => {
   begun = [];
   ready = {};
+  reading = undefined;
   taking = new AbortController();
 });
 
@@ -67,6 +74,23 @@ describe("the work on records", () => {
     begun[1]?.end(false);
     await settled();
     expect(steps()).toHaveLength(3);
+  });
+
+  it("W3 tries a step again that stored nothing and was decided on a record that was read before the wake-up", async () => {
+    const work = start();
+    ready = { v: ["a controller"] };
+    reading = () => {
+      reading = undefined;
+      work.wake("v");
+    };
+    work.wake("v");
+    await settled();
+    begun[0]?.end(false);
+    await settled();
+    expect(steps()).toHaveLength(2);
+    begun[1]?.end(false);
+    await settled();
+    expect(steps()).toHaveLength(2);
   });
 
   it("W4 keeps nothing of a record with nothing to do", async () => {

@@ -2,8 +2,8 @@
  * Who works on which record (a volume, a snapshot, a group), now. Everything here can be lost: what is owed is in the record.
  *
  * W1 Two steps of one lane of a record never run at once, however long a step takes. W2 A step that stored nothing is not tried again
- * until the record is woken, so that waiting costs nothing. W3 A wake-up during a step is never lost. W4 A record with nothing to do
- * takes no memory. W5 A step that failed by our own fault (the store is away) is tried again after a pause.
+ * until the record is woken, so that waiting costs nothing. W3 A wake-up during a step, or while the record is read for it, is never lost.
+ * W4 A record with nothing to do takes no memory. W5 A step that failed by our own fault (the store is away) is tried again after a pause.
  * W6 A hurry is for every step that had to pause, each once: also for those whose lane is busy when it comes. W7 Once the work is to end
  * (`taking` is aborted) no step begins; those that run are waited for by whoever asks when it is idle.
  */
@@ -45,7 +45,7 @@ interface Work {
   readonly lanes: Set<string>;
   /** Steps that stored nothing since the last wake-up. */
   readonly waiting: Set<string>;
-  /** How often it was woken: a step that ran through a wake-up may have decided before what it tells of. */
+  /** How often it was woken: a step that was planned or ran through a wake-up may have decided before what it tells of. */
   wakes: number;
   dirty: boolean;
   hurry: boolean;
@@ -85,8 +85,8 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
     }); // W5
   };
 
-  const start = async (key: string, work: Work, subject: Subject, step: Step): Promise<void> => {
-    const { wakes } = work;
+  /** `wakes`: as it was when the subject was read. */
+  const start = async (key: string, work: Work, subject: Subject, step: Step, wakes: number): Promise<void> => {
     let changed = false;
     try {
       changed = await run(subject, step);
@@ -101,6 +101,7 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
   };
 
   const plan = async (key: string, work: Work): Promise<void> => {
+    const { wakes } = work;
     const subject = await read(key);
     if (subject === undefined) return;
     const { hurry, hurried } = work;
@@ -122,7 +123,7 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
       }
       hurried.delete(id);
       work.lanes.add(laneOf(step));
-      void start(key, work, subject, step);
+      void start(key, work, subject, step, wakes);
     }
     for (const id of hurried) if (!planned.has(id)) hurried.delete(id);
   };
