@@ -174,3 +174,30 @@ test("the cure of NODE_FENCED: it never comes back, and is forgotten", async () 
   expect(await isStuck({ world, address, registry, ...nodes }, "NODE_FENCED")).toBe(false);
   expect(registry.get("n1")).toBeUndefined();
 });
+
+test("node fence ends its wait when all that is left there is blocked", async () => {
+  const nodes = await createNodeWorld();
+  const { world, address, registry } = nodes;
+  const agent = nodes.agent("n1", "m1");
+  await agent.ask();
+  await usedVolume(nodes);
+  agent.cut();
+  world.agents.silence("n1", true);
+  await world.pass(2 * graceMs);
+  world.backend.chance((method) =>
+    method === "unpublish" ? { kind: "refused", advice: "block", code: "FAILED_PRECONDITION" } : undefined,
+  );
+  world.fences.run().catch(() => undefined);
+  let over = false;
+  const end = cliRun(["node", "fence", "n1", "--powered-off", "seen", "--reason", "lost", "--timeout", "20s"], {
+    address,
+  }).finally(() => {
+    over = true;
+  });
+  while (!over) await world.clock.advance(50);
+  const { code, err } = await end;
+  expect(code, err).toBe(7);
+  expect(err).toMatch(/the claim of job to default\/data, one of 1 .* is blocked: .*\(PLUGIN_REFUSED\)/);
+  expect(err).toContain("next: do what the plugin's message asks for");
+  expect(registry.get("n1")?.record.state).toBe("FENCING");
+});

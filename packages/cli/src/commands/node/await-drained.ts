@@ -1,7 +1,7 @@
 import type { WireDuration } from "@holdfast/model/wire-duration";
 import type { DrainMode, DrainNodeResponse } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { Context } from "../../frame/context.ts";
-import { blockedFailure } from "../stuck-failure.ts";
+import { failIfAllBlocked } from "./all-blocked.ts";
 
 /** What is blocked is seen between rounds alone. */
 const roundSeconds = 2n;
@@ -22,14 +22,6 @@ async function* rounds(context: Context, request: DrainRequest, signal: AbortSig
       { signal, deadlineMs: 30_000 },
     );
 }
-
-/** While any of them goes on the drain does; then the one that is blocked is not worth the others. */
-const failIfAllBlocked = (name: string, { remaining, remainingCount }: DrainNodeResponse): void => {
-  const [first] = remaining;
-  if (first?.blocked === undefined || !remaining.every(({ blocked }) => blocked !== undefined)) return;
-  const what = `the claim of ${first.workload} to ${first.namespace}/${first.volume}, one of ${remainingCount} that are left on ${name},`;
-  throw blockedFailure(what, first.blocked, `holdfast repair stuck --node ${name}`);
-};
 
 export const awaitDrained = (context: Context, request: DrainRequest): Promise<DrainNodeResponse> =>
   context.wait({

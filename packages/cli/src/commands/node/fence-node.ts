@@ -1,4 +1,4 @@
-import { FenceNodeResponse, NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
+import { FenceNodeResponse, type Node, NodeState, type RemainingClaim } from "@holdfast/shared/gen/holdfast/v1/node";
 import { CliFailure } from "../../frame/cli-failure.ts";
 import type { Command, Input } from "../../frame/command.ts";
 import type { Context } from "../../frame/context.ts";
@@ -6,6 +6,7 @@ import { exitCodes } from "../../frame/exit-code.ts";
 import { shown } from "../../frame/output.ts";
 import { consequenceText } from "../resource-words.ts";
 import { noWaitOption } from "../wait-options.ts";
+import { failIfAllBlocked } from "./all-blocked.ts";
 
 const evidenceOf = (input: Input) => {
   const powerOffAttestation = input.text("powered-off");
@@ -29,19 +30,31 @@ const epochOf = async ({ clients }: Context, name: string, text: string | undefi
   });
 };
 
-/** Fencing is idempotent: each round holds the answer until the node has nothing more, or the round is over. */
-const awaitFenced = (context: Context, request: Parameters<Context["clients"]["nodes"]["fenceNode"]>[0]) =>
+/** The fence has come to it, and its detach was tried since: what blocked a claim before, such as its silent agent, the fence ends. */
+const isReached = ({ claimUid, state, lastError }: RemainingClaim, node: Node | undefined): boolean =>
+  (claimUid === "" || state === "DETACHING") &&
+  (lastError?.at?.getTime() ?? 0) >= (node?.stateSince?.getTime() ?? Number.POSITIVE_INFINITY);
+
+/** Fencing is idempotent: each round holds the answer until the node has nothing more, or the round is over. What is blocked is seen between rounds alone. */
+const awaitFenced = (
+  context: Context,
+  request: Parameters<Context["clients"]["nodes"]["fenceNode"]>[0] & { readonly name: string },
+) =>
   context.wait({
     what: `node ${request.name} to have nothing more`,
     async *watch(signal) {
       while (!signal.aborted)
         yield await context.clients.nodes.fenceNode(
-          { ...request, waitFor: { seconds: 10n, nanos: 0 } },
+          { ...request, waitFor: { seconds: 2n, nanos: 0 } },
           { signal, deadlineMs: 30_000 },
         );
     },
     line: ({ node }) => `${request.name}: ${node?.stateMessage ?? ""}`,
-    settled: (answer) => (answer.node?.state === NodeState.NODE_STATE_FENCING ? undefined : answer),
+    settled: (answer) => {
+      if (answer.node?.state !== NodeState.NODE_STATE_FENCING) return answer;
+      if (answer.remaining.every((one) => isReached(one, answer.node))) failIfAllBlocked(request.name, answer);
+      return undefined;
+    },
     look: `holdfast node status ${request.name}`,
     stop: "",
   });

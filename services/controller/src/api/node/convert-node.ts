@@ -126,9 +126,11 @@ const drainStages: Readonly<Record<DrainView["stage"], DrainStage>> = {
   DONE: DrainStage.DRAIN_STAGE_DONE,
 };
 
-export const drainViewMessage = (view: DrainView, node: Node): DrainNodeResponse => ({
-  node,
-  remaining: view.remaining.map((one) => ({
+export const remainingMessage = (
+  { record }: NodeView,
+  { remaining, remainingCount }: Pick<DrainView, "remaining" | "remainingCount">,
+): Pick<DrainNodeResponse, "remaining" | "remainingCount"> => ({
+  remaining: remaining.map((one) => ({
     namespace: one.namespace,
     volume: one.volume,
     workload: one.workload,
@@ -138,9 +140,14 @@ export const drainViewMessage = (view: DrainView, node: Node): DrainNodeResponse
     stateSince: dateOf(one.stateSince),
     waitingFor: one.waitingFor,
     blocked: blockedMessage(one.blocked),
-    lastError: lastErrorMessage(one.lastError, { plugin: one.plugin, node: view.node.record.name }),
+    lastError: lastErrorMessage(one.lastError, { plugin: one.plugin, node: record.name }),
   })),
-  remainingCount: BigInt(view.remainingCount),
+  remainingCount: BigInt(remainingCount),
+});
+
+export const drainViewMessage = (view: DrainView, node: Node): DrainNodeResponse => ({
+  node,
+  ...remainingMessage(view.node, view),
   stage: drainStages[view.stage],
   queuedCount: BigInt(view.queuedCount),
 });

@@ -10,6 +10,7 @@ import type { FenceEvidence, FenceView } from "../../commands/node/node-model.ts
 import { callerOf } from "../api-deps.ts";
 import { createChecks, durationMs, refuseAll } from "../check-request.ts";
 import { holdUntil } from "../hold-until.ts";
+import { remainingMessage } from "./convert-node.ts";
 import type { NodeDrainDeps } from "./node-drain.ts";
 
 /** A word that was not given is no evidence, which the command says with what to do. */
@@ -22,8 +23,9 @@ export const createNodeFence = (
   deps: NodeDrainDeps,
 ): Pick<Implementation<typeof NodeServiceDefinition>, "fenceNode"> => {
   const { wakeups, clock } = deps;
-  const responseOf = ({ node, effects, risks }: FenceView): FenceNodeResponse => ({
+  const responseOf = ({ node, effects, risks, ...left }: FenceView): FenceNodeResponse => ({
     node: deps.message(node) satisfies Node,
+    ...remainingMessage(node, left),
     consequence: { effects: [...effects], risks: [...risks] },
   });
   return {

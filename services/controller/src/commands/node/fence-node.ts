@@ -87,6 +87,8 @@ const howFar = async (deps: NodeCommandDeps, node: NodeView): Promise<FenceView>
   const on = fence === undefined ? "" : ` since ${new Date(fence.since).toISOString()}, on the word of ${fence.who}`;
   return {
     node,
+    remaining,
+    remainingCount,
     effects: [
       `node ${name} is ${state}${on}, with epoch ${nodeEpoch}`,
       first === undefined
@@ -135,7 +137,8 @@ export const createFenceCommands = (deps: NodeCommandDeps): Pick<NodeCommands, "
         ],
         risks: fenceRisks(view.record, evidence.kind, found.plugins),
       };
-      if (dryRun) return { node: view, ...consequence };
+      const meets = { ...(await howFar(deps, view)), ...consequence };
+      if (dryRun) return meets;
       const now = clock.now();
       const request = asked(input, evidence.kind === "power-off" ? evidence.words : found.plugins.join(", "));
       const fence = { kind: evidence.kind, who: caller.who, evidence: request.evidence, since: now };
@@ -155,7 +158,7 @@ export const createFenceCommands = (deps: NodeCommandDeps): Pick<NodeCommands, "
       );
       if (after === undefined) throw nodeNotFound(name);
       // Another caller may have been faster.
-      return begun ? { node: after, ...consequence } : await howFar(deps, after);
+      return begun ? { ...meets, node: after } : await howFar(deps, after);
     },
   };
 };

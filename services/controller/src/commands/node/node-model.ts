@@ -67,9 +67,7 @@ export interface Consequence {
 }
 
 /** A fence, or what it would be. */
-export interface FenceView extends Consequence {
-  readonly node: NodeView;
-}
+export interface FenceView extends Consequence, Pick<DrainView, "node" | "remaining" | "remainingCount"> {}
 
 /** All reject with HoldfastError and the reasons of docs/errors.md. */
 export interface NodeCommands {
