@@ -2,7 +2,11 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/client";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { csi113 } from "@holdfast/sim-plugin/backend/capabilities";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { type OtlpReceiver, startOtlpReceiver } from "../harness/otlp-receiver.ts";
 import {
@@ -15,6 +19,8 @@ import {
   removeVolume,
   stateName,
 } from "../harness/scenario.ts";
+
+import { until } from "../harness/until.ts";
 
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
@@ -59,7 +65,9 @@ describe.skipIf(!root)("secrets", () => {
         HOLDFAST_SECRET_ENV: "CANARY_@*",
         HOLDFAST_SECRET_KEYS: keyFile,
       },
+      agentEnv: { HOLDFAST_STATS_MAX_AGE: "1s" },
       backend: {
+        capabilities: csi113,
         secrets: {
           CreateVolume: secrets,
           ControllerPublishVolume: secrets,
@@ -200,5 +208,37 @@ describe.skipIf(!root)("secrets", () => {
     const listed = await cluster.secrets.listSecrets({ namespace });
     expect(listed.secrets.map(({ name }) => name)).toEqual(["volume.inline"]);
     await expectNowhere([put, stored, inline, claims, listed, told, String(refused), String(tooLong)]);
+  });
+
+  it("[I10] of the question for the health of the storage reach its plugin, and are told by no answer of it", async () => {
+    const channel = createGrpcChannel(cluster.address);
+    onTestFinished(() => channel.close());
+    const log = createMemoryLogger();
+    const plugins = createGrpcClient(PluginServiceDefinition, channel, {
+      log,
+      identity: { role: "operator", name: "o1" },
+    });
+    const asked = async () =>
+      (await cluster.backend.client.record()).filter((call) => call.method === "NodeGetStorageHealth");
+    const withSecret = async () => (await asked()).some(({ request }) => asText(request).includes('"keys":["token"]'));
+    await until("the plugin to be asked", async () => (await asked()).length > 0);
+    expect(await withSecret()).toBe(false);
+    const nodeHealthSecret = { secret: { ref: "env:CANARY_SECRET" }, namespace };
+    const set = await plugins.setPluginProfile({ name: plugin, profile: { nodeHealthSecret } });
+    expect(set.plugin?.profile?.nodeHealthSecret).toEqual(nodeHealthSecret);
+    await until("it to be asked with its secret", withSecret);
+    // It repeats the secret in what it tells.
+    const message = `login with ${forms.join(" and ")} failed`;
+    await cluster.backend.client.setStorageHealth("node-a", [{ status: 1, reason: "PathLost", message }]);
+    const told = await until("what it says to be shown", async () => {
+      const { node } = await cluster.nodes.getNode({ name: "node-a" });
+      return node?.plugins.some(({ storageHealth }) => storageHealth.length > 0) ? node : undefined;
+    });
+    const elsewhere = { secret: { ref: "env:ANOTHER" }, namespace };
+    const refused = await plugins
+      .setPluginProfile({ name: plugin, profile: { nodeHealthSecret: elsewhere } })
+      .catch((error: unknown) => error);
+    expect(String(refused)).toContain("profile.node_health_secret.secret.ref");
+    await expectNowhere([set, told, String(refused), await plugins.getPlugin({ name: plugin })]);
   });
 });

@@ -254,7 +254,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       command,
       stats: figures.stats,
       api,
-      ...{ places: placement.places, audit: repair.audit, wake: reconciler.wake },
+      ...{ places: placement.places, audit: repair.audit, wake: reconciler.wake, secrets },
     });
     const snapshots = wireSnapshots({ ...command, ...api, ...acting, metrics, slots: reconciler.slots, failpoint });
     learnOfCut = snapshots.reconciler.learnOf;

@@ -19,6 +19,7 @@ import type { IndexEntry } from "./domain/store-types.ts";
 import { createAcknowledgements } from "./nodes/acknowledgements.ts";
 import { checkCaller, createControllerLinkService } from "./nodes/controller-link-service.ts";
 import { createFencer } from "./nodes/fencer.ts";
+import { createHealthSecrets } from "./nodes/health-secrets.ts";
 import type { NodeRegistry } from "./nodes/node-registry-model.ts";
 import type { NodeStore } from "./nodes/node-store.ts";
 import type { AgentLink } from "./nodes/open-stream.ts";
@@ -33,6 +34,7 @@ import { tellPlugins } from "./reconcile/plugin/tell-plugins.ts";
 import type { AuditRecords } from "./records/audit-records.ts";
 import { nodeChangeKey } from "./records/changes.ts";
 import type { PluginRecords } from "./records/plugin-records.ts";
+import type { Secrets } from "./secrets/secrets.ts";
 
 export interface NodeWiring {
   readonly controllerId: string;
@@ -49,6 +51,7 @@ export interface NodeWiring {
   readonly audit: AuditRecords;
   readonly agents: AgentGateway;
   readonly wake: (key: string, hurry: boolean) => void;
+  readonly secrets: Pick<Secrets, "resolve">;
   readonly stats: StatsQueries;
   readonly api: ApiDeps;
   readonly log: Logger;
@@ -173,6 +176,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
     plugins: createPluginService({
       commands: pluginCommands,
       callsOf: deps.callsOf,
+      granted: api.granted,
       admission: deps.admission,
       log,
       tracing: api.tracing,
@@ -190,6 +194,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
         clusterUid: nodeStore.clusterUid,
       }),
       ...createLinkClaims({ ...api, checkCaller }),
+      ...createHealthSecrets({ nodes: registry, profiles: pluginRecords, secrets: deps.secrets }),
     },
     background: () => [
       ["looking for missing links of nodes", registry.watchLinks(signal)],

@@ -135,8 +135,8 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     });
 
     const { onCall } = createAgentMetrics(metrics, { ledger, journal });
-    const lowestGen = () => ledger.agent().promisedGen;
-    const found = await wireFoundPlugins({ config, log, tracing, metrics, signal: calls.signal, onCall, lowestGen });
+    const told = { lowestGen: () => ledger.agent().promisedGen, controllers: () => link?.controllers() ?? [] };
+    const found = await wireFoundPlugins({ config, log, tracing, metrics, signal: calls.signal, onCall, ...told });
     const { statics, directory, admission, storage } = found;
     await lifecycle.start("plugins", () => () => directory.close());
     const board = createFingerprintBoard(directory, storage);

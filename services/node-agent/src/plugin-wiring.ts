@@ -10,6 +10,7 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { Tracing } from "@holdfast/shared/tracing";
 import type { AgentConfig } from "./config.ts";
+import { createHealthSecrets, type HealthSecretsOptions } from "./controller-link/health-secrets.ts";
 import { readStaticPlugins, type StaticPlugins } from "./plugins/host/static-plugins.ts";
 import { createStorageHealth, keepAsking, type StorageHealth } from "./plugins/storage-health.ts";
 
@@ -28,6 +29,8 @@ export async function wireFoundPlugins(deps: {
   readonly signal: AbortSignal;
   readonly onCall: (report: CallReport) => void;
   readonly lowestGen: () => number;
+  /** With whom a stream is registered now. */
+  readonly controllers: HealthSecretsOptions["controllers"];
 }): Promise<FoundPlugins> {
   const { config, log, tracing, metrics, signal, onCall, lowestGen } = deps;
   const { pluginDir, stateDir, localListen } = config;
@@ -57,7 +60,9 @@ export async function wireFoundPlugins(deps: {
     lowestGen,
   });
   createPluginMetrics(metrics, directory);
-  const storage = createStorageHealth({ list: directory.list, deadlineMs: config.statsTimeout, signal });
+  const { node, statsTimeout: deadlineMs } = config;
+  const secretsOf = createHealthSecrets({ node, controllers: deps.controllers, deadlineMs, log, signal });
+  const storage = createStorageHealth({ list: directory.list, secretsOf, deadlineMs, signal });
   keepAsking(storage, { intervalMs: config.statsMaxAge, clock: systemClock, signal }).catch((error: unknown) => {
     if (!signal.aborted) log.error("plugins are not asked about their storage any more", { error });
   });

@@ -88,6 +88,7 @@ export const serveApi = async (
   server.add(
     PluginServiceDefinition,
     createPluginService({
+      granted: () => true,
       callsOf: () => ({
         breaker: "closed",
         running: 0,

@@ -22,4 +22,5 @@ export const createRebuildLink = (options: Omit<ControllerLinkOptions, "acknowle
   requestClaims: refused,
   releaseClaims: refused,
   issueTokens: refused,
+  getHealthSecrets: refused,
 });

@@ -4,6 +4,7 @@ import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { defaultProfile } from "../domain/plugin/plugin-profile.ts";
 import { withProfile, withTold } from "../domain/plugin/plugin-record.ts";
+import { secretUser } from "../domain/secret/secret.ts";
 import type { Commit } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { createSqliteStore, type SqliteStore } from "../store/sqlite/sqlite-store.ts";
@@ -64,6 +65,18 @@ describe("the records of plugins", () => {
     await records.change("p", (record) => withProfile(record, few));
     expect(records.of("p")).toEqual(few);
     expect((await controller()).of("p")).toEqual(few);
+  });
+
+  it("stand among the users of the stored secret that their profile names, as long as it does", async () => {
+    const records = await controller();
+    const users = async () =>
+      (await store.list({ ...secretUser({ namespace: "ops", name: "array" }), limit: 9 })).records;
+    const nodeHealthSecret = { ref: "secret:ops/array", namespace: "ops" };
+    await records.change("p", (record) => withProfile(record, { ...few, nodeHealthSecret }));
+    expect((await users()).map(({ ref }) => ref)).toEqual([{ kind: "plugin", key: "p" }]);
+    expect((await controller()).of("p").nodeHealthSecret).toEqual(nodeHealthSecret);
+    await records.change("p", (record) => withProfile(record, few));
+    expect(await users()).toEqual([]);
   });
 
   it("write nothing when nothing changes", async () => {

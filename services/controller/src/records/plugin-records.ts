@@ -8,6 +8,7 @@
 import { lastSeenOf } from "../domain/plugin/missed-instances.ts";
 import { defaultProfile } from "../domain/plugin/plugin-profile.ts";
 import { newPluginRecord, type PluginRecord, rememberedOf } from "../domain/plugin/plugin-record.ts";
+import { secretUsers } from "../domain/secret/secret.ts";
 import type { AggregateRef, IndexEntry } from "../domain/store-types.ts";
 import type { PluginProfiles } from "../ports.ts";
 import { changedAllTheTime } from "./commit-rounds.ts";
@@ -59,7 +60,11 @@ export const createPluginRecords = (deps: RecordTableDeps): PluginRecords => {
     {
       refOf,
       read: readPlugin,
-      encode: (record) => ({ body: JSON.stringify(record), indexes: [index], due: [] }),
+      encode: (record) => ({
+        body: JSON.stringify(record),
+        indexes: [index, ...secretUsers([record.profile?.nodeHealthSecret?.ref])],
+        due: [],
+      }),
       busy: (plugin) => changedAllTheTime(`the record of plugin ${plugin}`, { plugin }),
       memory: { saw },
     },

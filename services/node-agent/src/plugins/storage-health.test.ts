@@ -20,26 +20,34 @@ const lost = { status: 2, reason: "PortalsDown", message: "no portal answers", v
 function rig(offers: "yes" | "no" = "yes") {
   let answer: unknown = { outcome: "done", value: { backendHealth: [] } };
   const calls: string[] = [];
+  const requests: unknown[] = [];
+  let secrets: Readonly<Record<string, string>> | undefined = {};
   const connection = {
     socketPath: "/p/csi.sock",
     instanceId: "i",
     role: "node" as const,
     pin: () => ({ name: "sim", nodeId: undefined }),
     status: () => ({ phase: "ready" as const, since: 1, facts: facts(offers) }),
-    call: async (method: string) => {
+    call: async (method: string, request: unknown) => {
       calls.push(method);
+      requests.push(request);
       return answer;
     },
   };
   const list = [connection];
   const storage = createStorageHealth({
     list: () => list as never,
+    secretsOf: async () => secrets,
     deadlineMs: 100,
     signal: new AbortController().signal,
   });
   return {
     storage,
     calls,
+    requests,
+    secretsAre: (next: Readonly<Record<string, string>> | undefined) => {
+      secrets = next;
+    },
     list,
     connection,
     say: (...backendHealth: unknown[]) => {
@@ -109,6 +117,27 @@ describe("the way to the storage", () => {
     await storage.round();
     expect(storage.of("/p/csi.sock")).toHaveLength(1);
     expect(storage.of("/p/beside.sock")).toEqual([]);
+  });
+
+  test("[G3] is asked with the secrets that controllers give each time, and not while nobody gives them", async () => {
+    const { storage, requests, secretsAre, say } = rig();
+    secretsAre({ key: "canary-health" });
+    say({ ...lost, message: "canary-health was not taken" });
+    await storage.round();
+    secretsAre(undefined);
+    await storage.round();
+    secretsAre({});
+    await storage.round();
+    expect(requests).toEqual([{ secrets: { key: "canary-health" } }, { secrets: {} }]);
+  });
+
+  test("[G3] never tells a secret that the plugin repeats", async () => {
+    const { storage, secretsAre, say } = rig();
+    secretsAre({ key: "canary-health" });
+    say({ ...lost, message: "canary-health was not taken" });
+    await storage.round();
+    expect(storage.of("/p/csi.sock")).toHaveLength(1);
+    expect(JSON.stringify(storage.of("/p/csi.sock"))).not.toContain("canary");
   });
 
   test("is not asked of a plugin that does not tell", async () => {

@@ -2,7 +2,8 @@
  * What the plugins of this host say is wrong with the way to their storage (NodeGetStorageHealth), asked again and again.
  *
  * G1 One question at a time per plugin. G2 A question without an answer changes nothing; an instance that is gone, or that does not
- * offer the call any more, says nothing.
+ * offer the call any more, says nothing. G3 The secrets of the question are asked for each time anew, and kept nowhere; while they are
+ * not to be had, the question is not asked.
  */
 import { storageHealthEntries } from "@holdfast/csi/health";
 import type { PluginConnection } from "@holdfast/csi/plugin-connection";
@@ -23,13 +24,15 @@ export interface StorageHealth {
 
 export interface StorageHealthOptions {
   readonly list: () => readonly Asked[];
+  /** What the plugin wants with the question; undefined: nobody can say it now. */
+  readonly secretsOf: (plugin: string) => Promise<Readonly<Record<string, string>> | undefined>;
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
 }
 
 const none: readonly StorageHealthEntry[] = [];
 
-export function createStorageHealth({ list, deadlineMs, signal }: StorageHealthOptions): StorageHealth {
+export function createStorageHealth({ list, secretsOf, deadlineMs, signal }: StorageHealthOptions): StorageHealth {
   const told = new Map<string, readonly StorageHealthEntry[]>();
   const changes = createEmitter();
 
@@ -44,8 +47,10 @@ export function createStorageHealth({ list, deadlineMs, signal }: StorageHealthO
     const { facts, phase } = connection.status();
     if (facts?.node.GET_STORAGE_HEALTH === "no") return hear(connection.socketPath, none); // G2
     if (facts?.node.GET_STORAGE_HEALTH !== "yes" || phase !== "ready") return;
-    const answer = await connection.call("NodeGetStorageHealth", {}, { signal, deadlineMs });
-    if (answer.outcome === "done") hear(connection.socketPath, storageHealthEntries(answer.value));
+    const secrets = await secretsOf(facts.name);
+    if (secrets === undefined) return; // G3
+    const answer = await connection.call("NodeGetStorageHealth", { secrets }, { signal, deadlineMs });
+    if (answer.outcome === "done") hear(connection.socketPath, storageHealthEntries(answer.value, secrets));
   };
 
   return {

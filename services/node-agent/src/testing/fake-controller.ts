@@ -120,6 +120,7 @@ export async function serveFakeController(options: { readonly listen?: string } 
         requestClaims: () => Promise.reject(new Error("it has no claims")),
         releaseClaims: () => Promise.reject(new Error("it has no claims")),
         issueTokens: () => Promise.reject(new Error("it has no tokens")),
+        getHealthSecrets: async () => ({ secrets: {} }),
         greet: async () => ({ controllerId: "fake", now: new Date(), known: known !== "" }),
       },
     });

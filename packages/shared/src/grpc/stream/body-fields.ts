@@ -37,6 +37,7 @@ const ofController: Readonly<Record<keyof typeof AgentLinkServiceDefinition.meth
   releaseClaims: 14,
   issueTokens: 15,
   greet: 16,
+  getHealthSecrets: 17,
 };
 
 /** By who asks. */

@@ -10,6 +10,7 @@ import {
   PluginHealth,
   type PluginInstance,
   PluginRole,
+  type PluginSecret,
   Support,
   type PluginProfile as WireProfile,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
@@ -21,6 +22,7 @@ import type { MissedInstance } from "../../domain/plugin/plugin-record.ts";
 import type { PluginHalf, PluginSighting, PluginSummary } from "../../domain/plugin/plugin-sighting.ts";
 import type { Checks } from "../check-request.ts";
 import { blockedMessage, dateOf } from "../convert-message.ts";
+import { secretRefFrom, secretRefMessage } from "../secret/convert-secret.ts";
 
 const support: Readonly<Record<Tri, Support>> = {
   yes: Support.SUPPORT_YES,
@@ -126,7 +128,18 @@ export const profileMessage = (profile: PluginProfile): WireProfile => ({
   exclusiveMethods: [...profile.exclusiveMethods],
   reach: reaches[profile.reach],
   ignoreCondition: profile.ignoreCondition,
+  nodeHealthSecret: profile.nodeHealthSecret && {
+    secret: secretRefMessage(profile.nodeHealthSecret.ref),
+    namespace: profile.nodeHealthSecret.namespace,
+  },
 });
+
+const secretFrom = (wire: PluginSecret | undefined): Pick<PluginProfile, "nodeHealthSecret"> =>
+  wire === undefined
+    ? {}
+    : {
+        nodeHealthSecret: { ref: secretRefFrom(wire.namespace, wire.secret) ?? "", namespace: wire.namespace },
+      };
 
 /** As it was sent: zeros are not filled in yet, and what has no word here is complained of. */
 export const profileFrom = (wire: WireProfile | undefined, checks: Checks): PluginProfile =>
@@ -151,6 +164,7 @@ export const profileFrom = (wire: WireProfile | undefined, checks: Checks): Plug
         exclusiveMethods: wire.exclusiveMethods,
         reach: wordOf(reaches, wire.reach, "profile.reach", checks),
         ignoreCondition: wire.ignoreCondition,
+        ...secretFrom(wire.nodeHealthSecret),
       };
 
 /** A plugin may run on every node of a cell; a message holds so many of its instances. */

@@ -9,7 +9,7 @@ import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { type PluginCommands, validateProfile } from "../../commands/plugin/plugin-commands.ts";
-import { checkPlugin } from "../../domain/limits.ts";
+import { checkPlugin, checkSecretRef } from "../../domain/limits.ts";
 import { type ApiDeps, callerOf } from "../api-deps.ts";
 import { createChecks, optionalId, refuseAll } from "../check-request.ts";
 import type { MemoryLog } from "../memory-log.ts";
@@ -22,6 +22,7 @@ export interface PluginServiceDeps {
   readonly callsOf: (plugin: string) => PluginCallsView;
   readonly commands: PluginCommands;
   readonly tracing: ApiDeps["tracing"];
+  readonly granted: ApiDeps["granted"];
   /** What changed of plugins lately. */
   readonly changes: MemoryLog;
   readonly admission: Pick<PluginAdmission, "accept">;
@@ -96,6 +97,11 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
       const checks = createChecks();
       const { name } = request;
       const profile = profileFrom(request.profile, checks);
+      const { nodeHealthSecret: secret } = profile;
+      for (const { field, description } of secret === undefined
+        ? []
+        : checkSecretRef("profile.node_health_secret.secret.ref", secret.ref, secret.namespace, deps.granted))
+        checks.complain(field, description);
       const input = { name, profile, expectedRevision: Number(request.expectedRevision) };
       refuseAll(checks, () => validateProfile(input));
       await deps.commands.setProfile(input, callerOf(deps, context, "SetPluginProfile"));

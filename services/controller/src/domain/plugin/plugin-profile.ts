@@ -1,5 +1,5 @@
 /** What operators know of a plugin better than it does itself; for all that nobody said there is a default that fits an unknown driver. */
-import { byteLength, checkSegments, checkString, idPattern, type Violation } from "../limits.ts";
+import { byteLength, checkId, checkSegments, checkString, idPattern, type Violation } from "../limits.ts";
 import { foldKeys } from "../placement/node-class.ts";
 import type { Segments } from "../volume/volume.ts";
 
@@ -42,6 +42,14 @@ export interface PluginProfile {
   readonly reach: "auto" | "all" | "own";
   /** What the driver says of the condition of its volumes is always wrong. */
   readonly ignoreCondition: boolean;
+  /** What it wants with NodeGetStorageHealth; absent = nothing. */
+  readonly nodeHealthSecret?: PluginSecret;
+}
+
+/** A reference as records hold it, and the namespace that it has to be granted to. */
+export interface PluginSecret {
+  readonly ref: string;
+  readonly namespace: string;
 }
 
 export const defaultProfile: PluginProfile = {
@@ -179,6 +187,9 @@ export const checkProfile = (profile: PluginProfile): readonly Violation[] => {
         ? []
         : [{ field: `profile.exclusive_methods[${i}]`, description: "is no call that controllers make" }],
     ),
+    ...(profile.nodeHealthSecret === undefined
+      ? []
+      : checkId("profile.node_health_secret.namespace", profile.nodeHealthSecret.namespace)),
   ];
 };
 

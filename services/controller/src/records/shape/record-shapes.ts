@@ -245,7 +245,7 @@ const profile = shaped({
   allowedFsTypes: listOf(text),
   allowedMountFlags: listOf(text),
   allowPathLikeIds: flag,
-  exclusiveMethods: optional(listOf(text)),
+  ...{ exclusiveMethods: optional(listOf(text)), nodeHealthSecret: optional(shaped({ ref: filled, namespace: filled })) },
 });
 
 export const pluginShape: Shape = shaped({
