@@ -107,6 +107,7 @@ const withoutSnapshots: SnapshotPlugins = {
     groups: "no",
     metadata: "no",
     places: "no",
+    volumePlaces: "no",
   }),
   cut: async () => ({ kind: "refused", failure: failure("cut", "fail", "UNIMPLEMENTED") }),
   deleteCut: async () => ({ kind: "refused", failure: failure("deleteCut", "block", "UNIMPLEMENTED") }),

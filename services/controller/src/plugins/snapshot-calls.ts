@@ -102,6 +102,7 @@ export const createSnapshotCalls = ({ calls, secrets, standing }: SnapshotCallsO
       groups: facts?.group.CREATE_DELETE_GET_VOLUME_GROUP_SNAPSHOT ?? "unknown",
       metadata: facts?.plugin.SNAPSHOT_METADATA_SERVICE ?? "unknown",
       places: facts?.plugin.SNAPSHOT_ACCESSIBILITY_CONSTRAINTS ?? "unknown",
+      volumePlaces: facts?.plugin.VOLUME_ACCESSIBILITY_CONSTRAINTS ?? "unknown",
     };
   },
 

@@ -113,7 +113,10 @@ const planned = (deps: CommandDeps, input: RestoreGroupInput, { record, rev }: R
     const snapshot = snapshots.get(member.source);
     if (snapshot === undefined) return undefined;
     const contentSource = { kind: "snapshot", id: snapshot.id } as const;
-    return { input: volumeInput(input, member, { plugin, contentSource }), from: snapshotSource(snapshot, rev) };
+    return {
+      input: volumeInput(input, member, { plugin, contentSource }),
+      from: snapshotSource(deps.plugins, snapshot, rev),
+    };
   });
   const small = plans.flatMap((plan, i) =>
     plan === undefined

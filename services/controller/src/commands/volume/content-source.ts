@@ -37,16 +37,21 @@ const findVolume = async ({ records }: Deps, ref: VolumeRef): Promise<FoundSourc
   };
 };
 
-const findSnapshot = async ({ cuts }: Deps, ref: VolumeRef): Promise<FoundSource> => {
+const findSnapshot = async ({ cuts, plugins }: Deps, ref: VolumeRef): Promise<FoundSource> => {
   const found = await cuts.get({ kind: "snapshot", ...ref });
   if (found?.record.kind !== "snapshot") throw snapshotNotFound(ref);
   const { record, rev } = found;
   if (record.state !== "READY" || record.goal === "absent") throw snapshotNotReady(record);
-  return snapshotSource(record, rev);
+  return snapshotSource(plugins, record, rev);
 };
 
-export const snapshotSource = (record: SnapshotRecord, rev: number): FoundSource => {
-  const { namespace, id, uid, externalId, sizeBytes, plugin, accessible, usableFrom } = record;
+/**
+ * Where it can be used says something of a volume only where a volume can be asked for in a place: `accessibility_requirements` "SHALL NOT
+ * be specified" otherwise, and no node of such a plugin has a place.
+ */
+export const snapshotSource = (plugins: Deps["plugins"], record: SnapshotRecord, rev: number): FoundSource => {
+  const { namespace, id, uid, externalId, sizeBytes, plugin, accessible } = record;
+  const usableFrom = plugins.snapshotFacts(plugin).volumePlaces === "no" ? undefined : record.usableFrom;
   return {
     source: {
       uid,

@@ -17,6 +17,8 @@ export interface SnapshotFacts {
   readonly metadata: Tri;
   /** They may be usable in some places only, which can be asked for. */
   readonly places: Tri;
+  /** A volume can be asked for in a place. */
+  readonly volumePlaces: Tri;
 }
 
 interface ExternalSnapshotsPage {

@@ -13,8 +13,8 @@ import { readCut } from "../../domain/snapshot/snapshot-answer.ts";
 let world: SnapshotWorld;
 
 const places = [{ zone: "a" }, { zone: "b" }];
-/** `tells`: the plugin announces SNAPSHOT_ACCESSIBILITY_CONSTRAINTS. */
-const open = async (tells: "yes" | "no" = "yes") => {
+/** `tells`: the plugin announces SNAPSHOT_ACCESSIBILITY_CONSTRAINTS; `takes`: VOLUME_ACCESSIBILITY_CONSTRAINTS. */
+const open = async (tells: "yes" | "no" = "yes", takes: "yes" | "no" = "yes") => {
   const nodes = { "node-a": { topology: { zone: "a" } }, "node-b": { topology: { zone: "b" } } };
   const capabilities = tells === "yes" ? { capabilities: csi113 } : {};
   world = await createSnapshotWorld({ storage: { ...capabilities, nodes }, places });
@@ -22,7 +22,7 @@ const open = async (tells: "yes" | "no" = "yes") => {
     ...facts,
     plugin: {
       ...facts.plugin,
-      VOLUME_ACCESSIBILITY_CONSTRAINTS: "yes",
+      VOLUME_ACCESSIBILITY_CONSTRAINTS: takes,
       SNAPSHOT_ACCESSIBILITY_CONSTRAINTS: tells,
     },
   }));
@@ -126,6 +126,22 @@ describe("[C80] a volume from a snapshot that one place can use", () => {
     const claim = { ref: late, alias: "late", capability: undefined, readOnly: false };
     const { accessible } = askOf(claim, late, "web", new Set());
     expect(accessible.map((place) => Object.fromEntries(place))).toEqual([{ zone: "b" }]);
+  });
+
+  it("is made without a word of places by a plugin that takes none for volumes", async () => {
+    await open("yes", "no");
+    const cut = await world.snapshot("s1", "data");
+    expect(cut).toHaveProperty("usableFrom");
+    const free = await world.makeVolume("free", from("s1"));
+    expect([free.state, free.source?.externalId]).toEqual(["AVAILABLE", cut.externalId]);
+    expect(asked("CreateVolume")).toEqual([undefined, undefined]);
+    // Its nodes have no places: none of them is out of reach.
+    const late = await world.makeVolume("late", { ...from("s1"), lateBinding: true });
+    expect(mayBeMadeFor(late, {})).toBe(true);
+    // A place that somebody asks for is not left out in silence.
+    const placed = await world.makeVolume("placed", { ...from("s1"), topology: { required: places, preferred: [] } });
+    expect(placed.state).toBe("FAILED");
+    expect(placed.failure?.message).toContain("VOLUME_ACCESSIBILITY_CONSTRAINTS");
   });
 
   it("is made anywhere when the plugin does not announce that places matter", async () => {
