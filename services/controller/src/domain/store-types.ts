@@ -91,10 +91,10 @@ export interface Commit {
    */
   readonly alone?: IndexEntry | readonly IndexEntry[];
   /**
-   * How many records may carry an entry. Compared only with an entry that this commit adds to more records than it takes it from;
-   * what has ended and was not tidied away yet may count.
+   * How many records may carry these entries, all of them together; no record carries two of one bound. Compared only with entries
+   * that this commit adds to more records than it takes them from; what has ended and was not tidied away yet may count.
    */
-  readonly atMost?: readonly { readonly entry: IndexEntry; readonly count: number }[];
+  readonly atMost?: readonly { readonly entries: readonly IndexEntry[]; readonly count: number }[];
   /** The format of the store from this commit on; one that it has, or is beyond, changes nothing. */
   readonly raisesFormat?: number;
   /** Records that are only compared: refused, as by a conflict, unless each has this very revision. Never one that is written. */
@@ -117,7 +117,7 @@ export type CommitResult =
       readonly conflicts: readonly { readonly ref: AggregateRef; readonly rev: number }[];
       /** All revisions fit, but others carry the entry of `alone`. */
       readonly crowded?: true;
-      /** All revisions fit, but of these entries of `atMost` there would be too many. */
+      /** All revisions fit, but of these entries of `atMost` there would be too many, of one bound all are named. */
       readonly full?: readonly IndexEntry[];
     };
 

@@ -72,8 +72,9 @@ export const checkCommit = (commit: Commit): void => {
     if (!count(expectedRev, 0)) say(`${field}.expectedRev`, "is no revision");
   }
   for (const entry of aloneEntries(commit)) checkEntry(entry, "alone");
-  for (const [i, { entry, count: most }] of (commit.atMost ?? []).entries()) {
-    checkEntry(entry, `atMost[${i}]`);
+  for (const [i, { entries, count: most }] of (commit.atMost ?? []).entries()) {
+    if (entries.length === 0) say(`atMost[${i}].entries`, "must not be empty");
+    for (const entry of entries) checkEntry(entry, `atMost[${i}]`);
     if (!count(most, 0)) say(`atMost[${i}].count`, "is no number of records");
   }
   for (const [i, event] of commit.events.entries()) {

@@ -15,7 +15,7 @@ export const describeStoreBounds = ({ store, other, fresh }: BoundsHarness): voi
       const [value, a, b, c] = [fresh("v"), fresh("k"), fresh("k"), fresh("k")];
       const entry = { index: "slot", value };
       const indexes = [{ index: "n", value }, entry];
-      const atMost = [{ entry, count: 2 }];
+      const atMost = [{ entries: [entry], count: 2 }];
       const first = commitOf([write(a, 0, "1", { indexes })], { atMost });
       const answer = await store().commit(first);
       expect(answer).toMatchObject({ ok: true });
@@ -37,7 +37,7 @@ export const describeStoreBounds = ({ store, other, fresh }: BoundsHarness): voi
       const [value, a, b, c, d] = [fresh("v"), fresh("k"), fresh("k"), fresh("k"), fresh("k")];
       const entry = { index: "slot", value };
       const indexes = [entry];
-      const atMost = [{ entry, count: 1 }];
+      const atMost = [{ entries: [entry], count: 1 }];
       await store().commit(commitOf([write(a, 0, "1", { indexes }), write(b, 0, "1", { indexes })]));
       // More than the bound already: what is there may be written, moved and taken, and nothing be added.
       expect(await store().commit(commitOf([write(a, 1, "2", { indexes })], { atMost }))).toMatchObject({ ok: true });
@@ -54,9 +54,9 @@ export const describeStoreBounds = ({ store, other, fresh }: BoundsHarness): voi
       const [full, free, none] = [fresh("v"), fresh("v"), fresh("v")].map((value) => ({ index: "slot", value }));
       if (full === undefined || free === undefined || none === undefined) throw new Error("three entries");
       const atMost = [
-        { entry: free, count: 1 },
-        { entry: full, count: 0 },
-        { entry: none, count: 0 },
+        { entries: [free], count: 1 },
+        { entries: [full], count: 0 },
+        { entries: [none], count: 0 },
       ];
       const commit = commitOf([write(fresh("k"), 0, "1", { indexes: [full, free] })], { atMost });
       expect(await store().commit(commit)).toEqual({ ok: false, conflicts: [], full: [full] });
@@ -69,20 +69,59 @@ export const describeStoreBounds = ({ store, other, fresh }: BoundsHarness): voi
         { index: "slot", value: `${value}/x` },
       ] as const;
       await store().commit(commitOf([write(fresh("k"), 0, "1", { indexes: [long] })]));
-      const atMost = [{ entry: short, count: 1 }];
+      const atMost = [{ entries: [short], count: 1 }];
       const commit = commitOf([write(fresh("k"), 0, "1", { indexes: [short, long] })], { atMost });
       expect(await store().commit(commit)).toMatchObject({ ok: true });
       expect(await store().count([short, long])).toEqual([1, 2]);
+    });
+
+    it("counts entries of one bound together, and names all of them when it is full", async () => {
+      const [a, b, beside] = [fresh("v"), fresh("v"), fresh("v")].map((value) => ({ index: "slot", value }));
+      if (a === undefined || b === undefined || beside === undefined) throw new Error("three entries");
+      const atMost = [{ entries: [a, b], count: 2 }];
+      const [one, two] = [fresh("k"), fresh("k")];
+      const make = (key: string, entry: typeof a) =>
+        commitOf([write(key, 0, "1", { indexes: [entry, beside] })], { atMost });
+      expect(await store().commit(make(one, a))).toMatchObject({ ok: true });
+      expect(await other().commit(make(two, b))).toMatchObject({ ok: true });
+      for (const entry of [a, b])
+        expect(await store().commit(make(fresh("k"), entry))).toEqual({ ok: false, conflicts: [], full: [a, b] });
+      // From one to the other is nothing more, and what is beyond the bound already may be written.
+      const lower = [{ entries: [a, b], count: 1 }];
+      const moved = commitOf([write(one, 1, "2", { indexes: [b] })], { atMost: lower });
+      expect(await store().commit(moved)).toMatchObject({ ok: true });
+      const both = commitOf([write(fresh("k"), 0, "1", { indexes: [a] }), write(two, 1, null)], { atMost: lower });
+      expect(await store().commit(both)).toMatchObject({ ok: true });
+      expect(await store().commit(make(fresh("k"), a))).toMatchObject({ ok: false, full: [a, b] });
     });
 
     it("lets no two that race have the last place, in one process or in two", async () => {
       for (let round = 0; round < 10; round += 1) {
         const entry = { index: "slot", value: fresh("v") };
         const take = (at: Store) =>
-          at.commit(commitOf([write(fresh("k"), 0, "1", { indexes: [entry] })], { atMost: [{ entry, count: 3 }] }));
+          at.commit(
+            commitOf([write(fresh("k"), 0, "1", { indexes: [entry] })], { atMost: [{ entries: [entry], count: 3 }] }),
+          );
         const answers = await Promise.all([store(), other(), store(), other(), store(), other()].map(take));
         expect(answers.filter(({ ok }) => ok)).toHaveLength(3);
         expect(await store().count([entry])).toEqual([3]);
+      }
+    });
+
+    it("lets none that race over entries of one bound be beyond it", async () => {
+      for (let round = 0; round < 10; round += 1) {
+        const entries = [fresh("v"), fresh("v")].map((value) => ({ index: "slot", value }));
+        const take = (at: Store, nth: number) =>
+          at.commit(
+            commitOf([write(fresh("k"), 0, "1", { indexes: entries.slice(nth % 2, (nth % 2) + 1) })], {
+              atMost: [{ entries, count: 3 }],
+            }),
+          );
+        const racing = [store(), store(), other(), other(), store(), other()];
+        const answers = await Promise.all(racing.map(take));
+        expect(answers.filter(({ ok }) => ok)).toHaveLength(3);
+        const [a = 0, b = 0] = await store().count(entries);
+        expect(a + b).toBe(3);
       }
     });
 
@@ -92,7 +131,7 @@ export const describeStoreBounds = ({ store, other, fresh }: BoundsHarness): voi
       await store().commit(commitOf(keys.map((key) => write(key, 0, "1", { indexes: [entry] }))));
       expect(await store().count([entry, { index: "slot", value: fresh("v") }])).toEqual([300, 0]);
       const more = (count: number) =>
-        commitOf([write(fresh("k"), 0, "1", { indexes: [entry] })], { atMost: [{ entry, count }] });
+        commitOf([write(fresh("k"), 0, "1", { indexes: [entry] })], { atMost: [{ entries: [entry], count }] });
       expect(await store().commit(more(300))).toMatchObject({ ok: false, full: [entry] });
       expect(await store().commit(more(301))).toMatchObject({ ok: true });
       await store().commit(commitOf(keys.slice(0, 250).map((key) => write(key, 1, null))));

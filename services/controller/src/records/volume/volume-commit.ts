@@ -39,7 +39,7 @@ const boundsOf = (before: VolumeRecord, after: VolumeRecord, limitOf: AttachLimi
   Object.keys(after.attachments).flatMap((node) => {
     if (before.attachments[node] !== undefined) return [];
     const { limit } = limitOf(after.plugin, node);
-    return limit === Number.POSITIVE_INFINITY ? [] : [{ entry: slotEntry(slotKey(after.plugin, node)), count: limit }];
+    return limit === Number.POSITIVE_INFINITY ? [] : [{ entries: [slotEntry(slotKey(after.plugin, node))], count: limit }];
   });
 
 /** The other members of the sets of which one ended. */
@@ -99,7 +99,7 @@ export const buildCommit = (
       events.push({ type: note.type, ref, body: eventBody(note, before.rev + 1, at, asks) });
     if (change.volume === null || !grantsOrOffers(before.volume, change.volume)) continue;
     requiresVetted = true;
-    for (const bound of boundsOf(before.volume, change.volume, limitOf)) bounds.set(bound.entry.value, bound);
+    for (const bound of boundsOf(before.volume, change.volume, limitOf)) bounds.set(bound.entries[0]?.value ?? "", bound);
   }
   return {
     commit: {

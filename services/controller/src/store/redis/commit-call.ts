@@ -55,7 +55,7 @@ export const encodeCommit = (keys: RedisKeys, commit: Commit) => {
   const names = [keys.meta, keys.events, keys.expiry, keys.answer(shortened(commit.opId)), ...records];
   const compared = [
     tabbed(expects.map(({ expectedRev }) => expectedRev)),
-    tabbed((commit.atMost ?? []).flatMap(({ entry, count }) => [entryOf(entry), count])),
+    tabbed((commit.atMost ?? []).flatMap(({ entries, count }) => [count, entries.length, ...entries.map(entryOf)])),
   ];
   const written = [
     ...commit.writes.flatMap(wordsOf),
@@ -115,7 +115,7 @@ export const decodeCommit = (commit: Commit, runId: string, reply: unknown): Com
     case "crowded":
       return { kind: "result", result: { ok: false, conflicts: [], crowded: true } };
     case "full": {
-      const full = fields.flatMap((nth) => commit.atMost?.[Number(nth) - 1]?.entry ?? []);
+      const full = fields.flatMap((nth) => commit.atMost?.[Number(nth) - 1]?.entries ?? []);
       return { kind: "result", result: { ok: false, conflicts: [], full } };
     }
     case "damaged":

@@ -1,4 +1,4 @@
-#!lua name=holdfast_v7
+#!lua name=holdfast_v8
 -- The writes of Holdfast, and the reads that must see one moment. It compares and keeps; it decides nothing: bodies are
 -- opaque, no JSON is read here, no rule about volumes or claims is known here.
 --
@@ -233,18 +233,32 @@ local function carries(indices, entry)
   return string.find('\t' .. indices .. '\t', '\t' .. entry .. '\t', 1, true) ~= nil
 end
 
--- {'full', …}: the entries, by their place in the list, of which these writes would make more than there may be.
+-- How many records more carry the entry after these writes.
+local function added_by(writes, entry)
+  local added = 0
+  for _, write in ipairs(writes) do
+    if write.text ~= '' and carries(write.indices, entry) then added = added + 1 end
+    if carries(write.record.indices, entry) then added = added - 1 end
+  end
+  return added
+end
+
+-- {'full', …}: the bounds, by their place in the list, whose entries together these writes would make more than there may be.
 local function full_of(prefix, bounds, writes)
   local full, nth = { 'full' }, 0
   local words = parts(bounds)
-  for entry in words do
-    local most, added = tonumber(words()), 0
+  for most in words do
+    local entries, added = {}, 0
     nth = nth + 1
-    for _, write in ipairs(writes) do
-      if write.text ~= '' and carries(write.indices, entry) then added = added + 1 end
-      if carries(write.record.indices, entry) then added = added - 1 end
+    for place = 1, tonumber(words()) do
+      entries[place] = words()
+      added = added + added_by(writes, entries[place])
     end
-    if added > 0 and carried(prefix .. 'i:' .. entry) + added > most then full[#full + 1] = nth end
+    if added > 0 then
+      local found = added
+      for _, entry in ipairs(entries) do found = found + carried(prefix .. 'i:' .. entry) end
+      if found > tonumber(most) then full[#full + 1] = nth end
+    end
   end
   return full
 end
@@ -358,13 +372,14 @@ end
 -- ARGV 1 prefix, 2 clusterUid, 3 run_id that must be the vetted one ('' = need not be), 4 its generation, 5 events kept,
 --      6 index:value entries, parted by tabs, that no other record may carry;
 --      7 revisions, parted by tabs, of as many records that are only compared: theirs are the last KEYS;
---      8 index:value entries with the most records that may carry each by turns, parted by tabs: compared when this adds one;
+--      8 bounds, parted by tabs: the most records that may carry the entries of one together, how many entries those are, and the
+--      entries, index:value; compared when this adds one;
 --      9 the newest format that the caller reads, 10 the format from now on or '', 11 the highest number that the caller saw;
 --      then 4 a write: expected revision; the record as it is kept when its revision is the next and its life has no end, or '' =
 --      remove; time to live in ms or ''; due times of its queues, parted by tabs; then 3 an event: type, member, body
 -- returns {'ok', seq, 'rev,rev,…', number of this commit, generation} | {'conflict', nth record key, live revision, …}
 --       | {'unvetted', run_id, vettedRunId, gen, '1' = of the vetted history} | {'behind', number of the newest commit}
---       | {'foreign', clusterUid} | {'crowded'} | {'full', nth entry of 8, …}
+--       | {'foreign', clusterUid} | {'crowded'} | {'full', nth bound of 8, …}
 --       | {'damaged', nth record key, what is wrong, …} | {'meta', field, what it holds} | {'newer', format}
 local function commit(keys, args)
   local meta, events, expiry, answer = keys[1], keys[2], keys[3], keys[4]
@@ -600,12 +615,12 @@ local function vet(keys, args)
   return { 'ok' }
 end
 
-redis.register_function('holdfast_v7_commit', commit)
-redis.register_function('holdfast_v7_init', init)
-redis.register_function('holdfast_v7_begin', begin)
-redis.register_function('holdfast_v7_vet', vet)
-redis.register_function{ function_name = 'holdfast_v7_read', callback = read, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v7_placed', callback = placed, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v7_list', callback = list, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v7_count', callback = count, flags = { 'no-writes' } }
-redis.register_function{ function_name = 'holdfast_v7_identity', callback = identity, flags = { 'no-writes' } }
+redis.register_function('holdfast_v8_commit', commit)
+redis.register_function('holdfast_v8_init', init)
+redis.register_function('holdfast_v8_begin', begin)
+redis.register_function('holdfast_v8_vet', vet)
+redis.register_function{ function_name = 'holdfast_v8_read', callback = read, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v8_placed', callback = placed, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v8_list', callback = list, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v8_count', callback = count, flags = { 'no-writes' } }
+redis.register_function{ function_name = 'holdfast_v8_identity', callback = identity, flags = { 'no-writes' } }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
 /** Raised with every change of library.lua, so that controllers of two versions run side by side on one Redis. */
-export const libraryVersion = 7;
+export const libraryVersion = 8;
 export const libraryName = `holdfast_v${libraryVersion}`;
 
 const named = (name: string): string => `${libraryName}_${name}`;

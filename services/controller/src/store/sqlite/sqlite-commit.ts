@@ -119,14 +119,18 @@ export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Comm
     undefined;
 
   const tooMany = (
-    { entry, count }: NonNullable<Commit["atMost"]>[number],
+    { entries, count }: NonNullable<Commit["atMost"]>[number],
     writes: readonly RecordWrite[],
   ): boolean => {
-    const added = writes.reduce((sum, { ref, body, indexes }) => {
-      const after = body !== null && indexes.some(({ index, value }) => index === entry.index && value === entry.value);
-      return sum + Number(after) - Number(carries(ref, entry));
-    }, 0);
-    return added > 0 && carriersOf(db, entry) + added > count;
+    let [carriers, added] = [0, 0];
+    for (const entry of entries) {
+      for (const { ref, body, indexes } of writes) {
+        const after = indexes.some(({ index, value }) => index === entry.index && value === entry.value);
+        added += Number(body !== null && after) - Number(carries(ref, entry));
+      }
+      carriers += carriersOf(db, entry);
+    }
+    return added > 0 && carriers + added > count;
   };
 
   const numbered = (result: Omit<Stored, "order">, sequence: number): Stored => ({
@@ -157,7 +161,9 @@ export const createSqliteCommit = (options: SqliteCommitOptions): ((commit: Comm
     if (conflicts.length > 0) return { ok: false, conflicts };
     if (aloneEntries(commit).some((entry) => crowded(entry, commit.writes)))
       return { ok: false, conflicts: [], crowded: true };
-    const full = (commit.atMost ?? []).filter((bound) => tooMany(bound, commit.writes)).map(({ entry }) => entry);
+    const full = (commit.atMost ?? [])
+      .filter((bound) => tooMany(bound, commit.writes))
+      .flatMap(({ entries }) => entries);
     if (full.length > 0) return { ok: false, conflicts: [], full };
 
     const revs = commit.writes.map((one) => write(one, at));
