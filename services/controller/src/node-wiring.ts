@@ -45,7 +45,7 @@ export interface NodeWiring {
   readonly callsOf: (plugin: string) => PluginCallsView;
   readonly catalogue: PluginCatalogue;
   readonly admission: PluginAdmission;
-  readonly store: Pick<Store, "count">;
+  readonly store: Pick<Store, "count" | "format">;
   readonly places: NodePlaces;
   readonly command: CommandDeps;
   readonly audit: AuditRecords;
@@ -92,6 +92,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
     records: pluginRecords,
     catalogue,
     count,
+    format: deps.store.format,
     ambiguous: (plugin) => {
       const { ambiguous, reason } = command.plugins.facts(plugin);
       return ambiguous === true ? reason : "";

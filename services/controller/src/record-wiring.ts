@@ -41,11 +41,17 @@ export const wireRecords = async (wiring: RecordWiring): Promise<WiredRecords> =
   await pluginRecords.load();
   const learnedLimits = createLearnedLimits(deps);
   await learnedLimits.load();
-  const attachLimit = createAttachLimits({ nodes: registry, profileOf: pluginRecords.of, learned: learnedLimits.of });
+  const attachLimit = createAttachLimits({
+    nodes: registry,
+    profileOf: pluginRecords.of,
+    pluginsOf: pluginRecords.inPool,
+    learned: learnedLimits.of,
+  });
   const linked = (node: string): boolean => registry.get(node)?.linked !== false;
   const quotas = createQuotaRecords(deps);
   const counting = { ...deps, counted: quotas.counted };
   const cuts = createCutRecords(counting);
   const records = createVolumeRecords({ ...counting, attachLimit, linked });
+  pluginRecords.onChange(records.slots.limitsChanged);
   return { damages, quotas, cuts, nodeStore, registry, pluginRecords, learnedLimits, records };
 };

@@ -80,6 +80,8 @@ export interface FakeBackend extends ControllerPlugins, SnapshotPlugins {
 
 export interface BackendDeps {
   readonly plugin: string;
+  /** Other plugins that lead to it, with volumes of their own. */
+  readonly others?: readonly string[] | undefined;
   /** Is the volume mounted there? Asked of the hosts, not of the caller's records. */
   readonly mounted: (externalId: string, nodeId: string) => boolean;
 }
@@ -120,7 +122,7 @@ const withoutSnapshots: SnapshotPlugins = {
 /** The one instance of the plugin, unless others are set. */
 const instance = "the plugin's socket";
 
-export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend => {
+export const createFakeBackend = ({ plugin, others = [], mounted }: BackendDeps): FakeBackend => {
   const byName = new Map<string, string>();
   const attached = new Map<string, Attachment>();
   const calls: string[] = [];
@@ -240,8 +242,9 @@ export const createFakeBackend = ({ plugin, mounted }: BackendDeps): FakeBackend
   const attachmentsOf = (externalId: string) => [...attached].filter(([key]) => key.startsWith(`${externalId}@`));
 
   return {
-    facts: (name) => (name === plugin ? facts : { ...facts, ready: false, reason: "unknown", attaches: "unknown" }),
-    names: () => [plugin],
+    facts: (name) =>
+      [plugin, ...others].includes(name) ? facts : { ...facts, ready: false, reason: "unknown", attaches: "unknown" },
+    names: () => [plugin, ...others],
     homeFor: () => undefined,
     seek: async ({ via }) =>
       seatOf(via) ?? { reason: "PLUGIN_NOT_READY", message: facts.reason, advice: "again", call: "not-sent" },

@@ -105,6 +105,7 @@ export const serveApi = async (
           records: world.pluginRecords,
           catalogue: world.catalogue,
           count: world.countOf,
+          format: () => 4,
         });
       },
       tracing,

@@ -13,6 +13,7 @@ import {
 import { createVolumeStats } from "@holdfast/controller/commands/volume/volume-stats";
 import type { NodeRecord } from "@holdfast/controller/domain/node/node";
 import type { RouteOf } from "@holdfast/controller/domain/plugin/instance-reach";
+import { defaultProfile } from "@holdfast/controller/domain/plugin/plugin-profile";
 import type { AuditedAs } from "@holdfast/controller/domain/repair/audit";
 import type { IndexEntry } from "@holdfast/controller/domain/store-types";
 import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume/volume";
@@ -36,7 +37,7 @@ import { runChangeFeed } from "@holdfast/controller/records/change-feed";
 import { createChanges } from "@holdfast/controller/records/changes";
 import { createDamagedRecords } from "@holdfast/controller/records/damaged-records";
 import { createOrphanRecords } from "@holdfast/controller/records/orphan-records";
-import { createPluginRecords } from "@holdfast/controller/records/plugin-records";
+import { createPluginRecords, type PluginRecords } from "@holdfast/controller/records/plugin-records";
 import { createCutRecords } from "@holdfast/controller/records/snapshot-records";
 import { createVolumeRecords } from "@holdfast/controller/records/volume/volume-records";
 import { createVolumeScan } from "@holdfast/controller/records/volume/volume-scan";
@@ -99,7 +100,7 @@ export const claimsInput = (
   ...change,
 });
 
-const createFakeNodes = (names: readonly string[], count: Store["count"]) => {
+const createFakeNodes = (names: readonly string[], count: Store["count"], others: readonly string[] = []) => {
   const listeners = new Set<(node: string) => void>();
   const record = (name: string): NodeRecord => ({
     name,
@@ -112,20 +113,18 @@ const createFakeNodes = (names: readonly string[], count: Store["count"]) => {
     address: "",
     version: "0.1.0",
     verificationScope: "host",
-    plugins: [
-      {
-        name: plugin,
-        version: "1.0.0",
-        instance: `${plugin}-${name}`,
-        role: "NODE",
-        health: "HEALTHY",
-        healthMessage: "",
-        nodeId: name,
-        maxVolumes: 0,
-        topology: {},
-        capabilities: {},
-      },
-    ],
+    plugins: [plugin, ...others].map((each) => ({
+      name: each,
+      version: "1.0.0",
+      instance: `${each}-${name}`,
+      role: "NODE",
+      health: "HEALTHY",
+      healthMessage: "",
+      nodeId: name,
+      maxVolumes: 0,
+      topology: {},
+      capabilities: {},
+    })),
     registeredAt: 0,
     updatedAt: 0,
   });
@@ -213,6 +212,8 @@ export type World = Awaited<ReturnType<typeof createWorld>>;
 export const createWorld = async (
   options: {
     readonly nodes?: readonly string[];
+    /** Plugins beside `plugin`, on every node. */
+    readonly others?: readonly string[];
     readonly store?: Store;
     readonly random?: () => number;
     /** What the store has and the hosts have mounted, before the first controller starts. */
@@ -241,11 +242,12 @@ export const createWorld = async (
   const inner: Store = options.store ?? createSqliteStore({ file: ":memory:", now: clock.now, uuid: ids.uuid });
   await vetAnew(inner);
   const store = createWatchedStore(inner);
-  const fakeNodes = beside?.nodes ?? createFakeNodes(names, inner.count);
+  const fakeNodes = beside?.nodes ?? createFakeNodes(names, inner.count, options.others);
   const nodes: Nodes & NodeDecisions = options.registry?.(store, clock) ?? fakeNodes;
   const gate = beside?.gate ?? createFakeGate();
   const backend: FakeBackend =
-    beside?.backend ?? createFakeBackend({ plugin, mounted: (external, node) => agents.mounted(external, node) });
+    beside?.backend ??
+    createFakeBackend({ plugin, others: options.others, mounted: (external, node) => agents.mounted(external, node) });
   const agents: FakeAgents =
     beside?.agents ??
     createFakeAgents({
@@ -256,9 +258,11 @@ export const createWorld = async (
   const listings = createFakeListings({ plugin, volumes: backend.volumes, attachments: backend.attachments });
   const log = createMemoryLogger();
   const learned = createLearnedLimits({ store, clock, ids, signal: new AbortController().signal });
+  let profiles: PluginRecords | undefined;
   const attachLimit = createAttachLimits({
     nodes,
-    profileOf: () => ({ maxVolumesPerNode: 0, nodeClasses: [] }),
+    profileOf: (name) => profiles?.of(name) ?? defaultProfile,
+    pluginsOf: (pool) => profiles?.inPool(pool) ?? [],
     learned: learned.of,
   });
   /** Lives of other controllers that have said nothing for a while. */
@@ -290,6 +294,8 @@ export const createWorld = async (
     });
     const pluginRecords = createPluginRecords({ store, clock, ids, signal });
     await pluginRecords.load();
+    profiles = pluginRecords;
+    pluginRecords.onChange(records.slots.limitsChanged);
     const secrets = createSecretCommands({
       granted: () => true,
       records: createSecretRecords({ store, clock, ids, signal }),

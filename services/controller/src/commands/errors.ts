@@ -253,6 +253,7 @@ export const obstacleError = (
       ...(obstacle.reason === "NODE_NOT_READY" ? { state: known.nodeState } : {}),
       ...(obstacle.reason === "VOLUME_BUSY" ? { operation: volume.intent?.op ?? "" } : {}),
       ...(obstacle.limit === undefined ? {} : { limit: String(obstacle.limit) }),
+      ...(obstacle.pool === undefined ? {} : { pool: obstacle.pool }),
       ...(obstacle.reason === "NODE_BARRED" ? { issuer: grantBar(volume, { node, nodeId: "" })?.issuer ?? "" } : {}),
     },
   });

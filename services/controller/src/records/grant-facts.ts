@@ -33,7 +33,9 @@ export const createGrantFacts = ({
     const half = nodePluginOf(node, plugin);
     const facts = plugins.facts(plugin);
     const { open, vetting, reason } = gate.state(plugin);
-    const slots = records.slots.state(slotKey(plugin, name), records.attachLimit(plugin, name));
+    const limit = records.attachLimit(plugin, name);
+    const slots = records.slots.state(slotKey(plugin, name), limit);
+    const pool = records.slots.pool(name, limit.pool);
     return {
       nodeReady: takesWork(node),
       ...(node?.record.drain === undefined ? {} : { nodeClosed: closedBecause(node) }),
@@ -48,6 +50,7 @@ export const createGrantFacts = ({
       attaches: facts.attaches,
       publishesReadOnly: facts.publishesReadOnly,
       ...(slots === undefined ? {} : { slots }),
+      ...(pool === undefined ? {} : { pool }),
       ...(open ? {} : { unvetted: reason }),
       storeGen: vetting.gen,
     };

@@ -14,8 +14,8 @@ import type { PluginProfiles } from "../ports.ts";
 import { changedAllTheTime } from "./commit-rounds.ts";
 import { createDamagedRecords } from "./damaged-records.ts";
 import { createRecordTable, type RecordTableDeps, recordAfter, type Versioned } from "./record-table.ts";
+import { pluginShape } from "./shape/plugin-shape.ts";
 import { recordReader } from "./shape/record-reader.ts";
-import { pluginShape } from "./shape/record-shapes.ts";
 
 export type VersionedPlugin = Versioned<PluginRecord>;
 
@@ -24,6 +24,8 @@ export interface PluginRecords extends PluginProfiles {
   load(): Promise<void>;
   get(plugin: string): VersionedPlugin | undefined;
   list(): readonly VersionedPlugin[];
+  /** Plugins whose profiles name the pool of attach slots, in order. */
+  inPool(pool: string): readonly string[];
   /**
    * What `decide` makes of the record, stored; the same record again is not written. `decide` may throw. It is asked again when another
    * controller was faster.
@@ -88,6 +90,8 @@ export const createPluginRecords = (deps: RecordTableDeps): PluginRecords => {
     },
     get: (plugin) => known.get(plugin),
     list: () => [...known.values()],
+    inPool: (pool) =>
+      [...known].flatMap(([name, { record }]) => (record.profile?.attachPool === pool ? [name] : [])).sort(),
     async change(plugin, decide) {
       const result = await table.change(plugin, (before) => {
         const record = before?.record ?? newPluginRecord(plugin, clock.now());

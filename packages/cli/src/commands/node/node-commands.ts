@@ -33,8 +33,15 @@ const stateWords = (node: Node): string =>
     .filter((word) => word !== "")
     .join(" ");
 
-const slotsWords = (node: Node): string =>
-  node.attachSlots.map(({ plugin, used, limit }) => `${plugin} ${used} of ${limit === 0n ? "any" : limit}`).join("; ");
+const slotsWords = (node: Node): string => {
+  const plugins = node.attachSlots.map(
+    ({ plugin, used, limit }) => `${plugin} ${used} of ${limit === 0n ? "any" : limit}`,
+  );
+  const pools = node.attachSlots.flatMap(({ pool }) =>
+    pool === undefined ? [] : [`pool ${pool.name} ${pool.used} of ${pool.limit} (profile of ${pool.limitBy})`],
+  );
+  return [...plugins, ...new Set(pools)].join("; ");
+};
 
 export const listNodes: Command = {
   path: ["node", "list"],

@@ -53,6 +53,11 @@ export const listPlugins: Command = {
   },
 };
 
+const poolWords = ({ profile, attachPoolWith }: Plugin): string =>
+  profile === undefined || profile.attachPool === ""
+    ? ""
+    : `${profile.attachPool}, ${profile.attachPoolLimit} a node, ${attachPoolWith.length === 0 ? "with no other plugin" : `with ${attachPoolWith.join(", ")}`}`;
+
 export const statusPlugin: Command = {
   path: ["plugin", "status"],
   summary: "show a CSI driver: its instances, what it can do, and its profile",
@@ -81,6 +86,7 @@ export const statusPlugin: Command = {
               ["Does not answer", plugin.calls?.silentInstances.join("; ") ?? ""],
               ["Calls at a time", String(plugin.profile?.maxConcurrentCalls ?? "")],
               ["Attaches a node", String(plugin.profile?.maxConcurrentAttachesPerNode ?? "")],
+              ["Attach pool", poolWords(plugin)],
             ]),
             plugin.instances.length === 0
               ? ""

@@ -19,7 +19,7 @@ import { pendingBlock } from "../../domain/node/pending-life.ts";
 import type { NodeView } from "../../ports.ts";
 import type { Checks } from "../check-request.ts";
 import { blockedMessage, dateOf, lastErrorMessage, scopeMessage } from "../convert-message.ts";
-import { fingerprintMessage } from "../plugin/convert-plugin.ts";
+import { fingerprintMessage, poolMessage } from "../plugin/convert-plugin.ts";
 
 /** What is known of a node beside its record. */
 export interface NodeRemarks {
@@ -153,10 +153,11 @@ export const drainViewMessage = (view: DrainView, node: Node): DrainNodeResponse
 });
 
 /** On the wire 0 stands for any number. */
-const slotsMessage = ({ plugin, used, limit }: UsedSlots): AttachSlots => ({
+const slotsMessage = ({ plugin, used, limit, pool }: UsedSlots): AttachSlots => ({
   plugin,
   used: BigInt(used),
   limit: BigInt(limit === Number.POSITIVE_INFINITY ? 0 : limit),
+  pool: pool && poolMessage(pool),
 });
 
 export const nodeMessage = (view: NodeView, remarks: NodeRemarks, place: NodePlace): Node => {

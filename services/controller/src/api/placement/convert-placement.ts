@@ -9,6 +9,7 @@ import type { CheckPlacementInput, NodePlacement } from "../../commands/placemen
 import type { PlacementReason } from "../../domain/placement/placement-reason.ts";
 import type { Checks } from "../check-request.ts";
 import { claimSpecFrom } from "../claim/convert-claim.ts";
+import { poolMessage } from "../plugin/convert-plugin.ts";
 
 export const placementInput = (request: CheckPlacementRequest, checks: Checks): CheckPlacementInput => {
   for (const [i, { template }] of request.claims.entries())
@@ -41,6 +42,7 @@ const reasonMessage = ({ obstacle, holder, topology, slots, ...reason }: Placeme
   slotsLimit: BigInt(slots?.limit ?? 0),
   slotsUsed: BigInt(slots?.used ?? 0),
   slotsNeeded: BigInt(slots?.needed ?? 0),
+  pool: slots?.pool && poolMessage(slots.pool),
 });
 
 export const placementMessage = ({ node, reasons, score, placementClass }: NodePlacement): WireNodePlacement => ({

@@ -1,6 +1,7 @@
 import type { Tri } from "@holdfast/model/tri";
 import {
   AssumedExpansion,
+  type AttachPoolSlots,
   type CapabilitySet,
   ControllerPlacement,
   FenceMethod,
@@ -15,8 +16,9 @@ import {
   type PluginProfile as WireProfile,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { attachmentModeMessage } from "@holdfast/shared/grpc/convert-model";
+import type { PoolState } from "../../domain/attachment/attach-pool.ts";
 import type { NodePlugin } from "../../domain/node/node.ts";
-import { pluginFindings } from "../../domain/plugin/plugin-findings.ts";
+import { type PoolMate, pluginFindings, poolFindings } from "../../domain/plugin/plugin-findings.ts";
 import { defaultProfile, type PluginProfile } from "../../domain/plugin/plugin-profile.ts";
 import type { MissedInstance } from "../../domain/plugin/plugin-record.ts";
 import type { PluginHalf, PluginSighting, PluginSummary } from "../../domain/plugin/plugin-sighting.ts";
@@ -109,15 +111,26 @@ const wordOf = <W extends string>(
   return found ?? first;
 };
 
+export const poolMessage = ({ name, used = 0, limit, saidBy, parts }: PoolState): AttachPoolSlots => ({
+  name,
+  used: BigInt(used),
+  limit: BigInt(limit),
+  limitBy: saidBy,
+  plugins: parts.map((part) => ({ plugin: part.plugin, used: BigInt(part.used) })),
+});
+
 export const profileMessage = (profile: PluginProfile): WireProfile => ({
   maxConcurrentCalls: profile.maxConcurrentCalls,
   maxConcurrentAttachesPerNode: profile.maxConcurrentAttachesPerNode,
   maxVolumesPerNode: BigInt(profile.maxVolumesPerNode),
-  nodeClasses: profile.nodeClasses.map(({ nodes, topology, maxVolumes }) => ({
+  nodeClasses: profile.nodeClasses.map(({ nodes, topology, maxVolumes, attachPoolLimit = 0 }) => ({
     nodes,
     topology: { ...topology },
     maxVolumes: BigInt(maxVolumes),
+    attachPoolLimit: BigInt(attachPoolLimit),
   })),
+  attachPool: profile.attachPool,
+  attachPoolLimit: BigInt(profile.attachPoolLimit),
   fence: fences[profile.fence],
   allowedFsTypes: [...profile.allowedFsTypes],
   allowedMountFlags: [...profile.allowedMountFlags],
@@ -149,11 +162,14 @@ export const profileFrom = (wire: WireProfile | undefined, checks: Checks): Plug
         maxConcurrentCalls: wire.maxConcurrentCalls,
         maxConcurrentAttachesPerNode: wire.maxConcurrentAttachesPerNode,
         maxVolumesPerNode: Number(wire.maxVolumesPerNode),
-        nodeClasses: wire.nodeClasses.map(({ nodes, topology, maxVolumes }) => ({
+        nodeClasses: wire.nodeClasses.map(({ nodes, topology, maxVolumes, attachPoolLimit }) => ({
           nodes,
           topology,
           maxVolumes: Number(maxVolumes),
+          attachPoolLimit: Number(attachPoolLimit),
         })),
+        attachPool: wire.attachPool,
+        attachPoolLimit: Number(wire.attachPoolLimit),
         fence: wordOf(fences, wire.fence, "profile.fence", checks),
         allowedFsTypes: wire.allowedFsTypes,
         allowedMountFlags: wire.allowedMountFlags,
@@ -178,6 +194,7 @@ export interface PluginParts {
   readonly rev: number;
   readonly emptySince: number | undefined;
   readonly missed: Readonly<Record<string, MissedInstance>>;
+  readonly poolMates: readonly PoolMate[];
 }
 
 const halfMessage = ({ healthy, expected }: PluginHalf) => ({ healthy: BigInt(healthy), expected: BigInt(expected) });
@@ -199,7 +216,11 @@ export const pluginMessage = (parts: PluginParts, volumes = 0): Plugin => {
     capabilities: capabilitySet(summary.capabilities),
     emptySince: dateOf(parts.emptySince),
     calls: undefined,
-    findings: [...pluginFindings(parts.name, summary.capabilities)],
+    findings: [
+      ...pluginFindings(parts.name, summary.capabilities),
+      ...poolFindings(parts.name, parts.profile, parts.poolMates),
+    ],
+    attachPoolWith: parts.poolMates.map(({ plugin }) => plugin),
     missed: Object.entries(parts.missed)
       .slice(0, shownInstances)
       .map(([node, { version, since }]) => ({ node, version, since: new Date(since) })),

@@ -2,7 +2,9 @@ import { WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
 import type { FenceMethod, WatchPluginsResponse } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type ServedApi, serveApi } from "../../../../../test/support/controller/served-api.ts";
-import { createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
+import { caller, createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
+import { createPluginCommands } from "../../commands/plugin/plugin-commands.ts";
+import { defaultProfile, type PluginProfile } from "../../domain/plugin/plugin-profile.ts";
 
 let world: World;
 let api: ServedApi;
@@ -52,6 +54,52 @@ describe("a plugin's profile", () => {
     });
     const { plugin } = await api.plugins.setPluginProfile({ name: "p", profile: other, expectedRevision: 1n });
     expect(plugin).toMatchObject({ revision: 2n, profile: { maxConcurrentCalls: 4 } });
+  });
+
+  it("names a pool that other plugins name too: with whom, what they say otherwise, and what nodes have of it", async () => {
+    const pooled = (name: string, attachPoolLimit: bigint) =>
+      api.plugins.setPluginProfile({ name, profile: { attachPool: "nitro", attachPoolLimit } });
+    const alone = await pooled(plugin, 28n);
+    expect(alone.plugin).toMatchObject({ attachPoolWith: [], findings: [], profile: { attachPoolLimit: 28n } });
+    await pooled("other.example", 20n);
+    const { plugin: shown } = await api.plugins.getPlugin({ name: plugin });
+    expect(shown).toMatchObject({
+      attachPoolWith: ["other.example"],
+      findings: [
+        `the profile of plugin ${plugin} says 28 attachments a node for pool nitro, that of plugin other.example says 20: the smallest counts; say one number in all of them with holdfast plugin profile`,
+      ],
+    });
+    await world.makeVolume("a");
+    await world.claim("w1", "n1", ["a"]);
+    await world.idle();
+    expect((await api.nodes.getNode({ name: "n1" })).node?.attachSlots).toMatchObject([
+      {
+        plugin,
+        used: 1n,
+        pool: {
+          ...{ name: "nitro", used: 1n, limit: 20n, limitBy: "other.example" },
+          plugins: [
+            { plugin, used: 1n },
+            { plugin: "other.example", used: 0n },
+          ],
+        },
+      },
+    ]);
+  });
+
+  it("names no pool in a store that a controller of an earlier release may grant from", async () => {
+    const commands = createPluginCommands({
+      ...{ records: world.pluginRecords, catalogue: world.catalogue, count: world.countOf, ambiguous: () => "" },
+      format: () => 3,
+    });
+    const set = (change: Partial<PluginProfile>) =>
+      commands.setProfile({ name: plugin, profile: { ...defaultProfile, ...change }, expectedRevision: 0 }, caller);
+    await expect(set({ attachPool: "nitro", attachPoolLimit: 28 })).rejects.toMatchObject({
+      reason: "UPGRADE_UNFINISHED",
+      metadata: { plugin, format: "3", needed: "4" },
+    });
+    expect(world.pluginRecords.inPool("nitro")).toEqual([]);
+    await set({ maxVolumesPerNode: 3 });
   });
 
   it("that is wrong is refused whole, with every violation", async () => {

@@ -1,5 +1,5 @@
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import { slotKey } from "../../domain/attachment/slots.ts";
+import { countedSlots } from "../../domain/attachment/attach-pool.ts";
 import { limits } from "../../domain/limits.ts";
 import type { VolumeRecord, VolumeRef } from "../../domain/volume/volume.ts";
 import { volumeKey } from "../../domain/volume/volume.ts";
@@ -114,7 +114,8 @@ export const placeOrder = async (
     } catch (error) {
       if (!isHoldfastError(error) || error.reason !== "ATTACH_LIMIT") throw error;
       // Another controller may have freed a slot that is not known of here yet.
-      await records.slots.recount([slotKey(error.metadata["plugin"] ?? "", order.node)]);
+      const plugin = error.metadata["plugin"] ?? "";
+      await records.slots.recount(countedSlots(plugin, order.node, records.attachLimit(plugin, order.node).pool));
       return await storeOrder(deps, namespace, order, refs, decide, options);
     }
   };

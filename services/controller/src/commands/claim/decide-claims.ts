@@ -148,8 +148,13 @@ const withBirths = (changes: ReadonlyMap<string, Change>, set: readonly SetMembe
 };
 
 /** More slots than there are on the node, by the plugin's own word: no wait gives it those. */
-const neverFits = ({ volume, claim }: Blocking, needs: ReadonlyMap<string, number>, { slots }: GrantFacts): boolean =>
-  slots !== undefined && !slots.learned && (needs.get(slotKey(volume.plugin, claim.node)) ?? 0) > slots.limit;
+const neverFits = (
+  { volume, claim }: Blocking,
+  needs: ReadonlyMap<string, number>,
+  { slots, pool }: GrantFacts,
+): boolean =>
+  (slots !== undefined && !slots.learned && (needs.get(slotKey(volume.plugin, claim.node)) ?? 0) > slots.limit) ||
+  (pool !== undefined && (needs.get(pool.key) ?? 0) > pool.limit);
 
 /**
  * Decides a workload's whole set over the records of all its volumes: the claims that stand already, and either all new

@@ -1,11 +1,15 @@
 import { pausedFor } from "../../domain/attachment/attach-pause.ts";
+import type { TakenSlots } from "../../domain/attachment/attach-pool.ts";
+import type { SlotState } from "../../domain/attachment/slots.ts";
 import type { Claim } from "../../domain/claim/claim.ts";
 import { type GrantFacts, obstacleTo, unvettedWords } from "../../domain/claim/grant.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
 
 /** Slots of the node that the other members of its set wait for together with it. */
-export const besideIn = ({ ticket }: Claim, { slots }: GrantFacts): number =>
-  (slots?.waiting.find((set) => set.ticket === ticket)?.need ?? 1) - 1;
+export const besideIn = ({ ticket }: Claim, { slots, pool }: GrantFacts): TakenSlots => {
+  const beside = (state: SlotState | undefined) => (state?.waiting.find((set) => set.ticket === ticket)?.need ?? 1) - 1;
+  return { slots: beside(slots), pool: beside(pool) };
+};
 
 const refusedSlot = (volume: VolumeRecord, { node, attempts }: Claim): string =>
   attempts.lastError?.code === "RESOURCE_EXHAUSTED"

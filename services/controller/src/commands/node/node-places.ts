@@ -1,3 +1,4 @@
+import { countedSlots, type PoolState } from "../../domain/attachment/attach-pool.ts";
 import { slotKey } from "../../domain/attachment/slots.ts";
 import type { NodeView } from "../../ports.ts";
 import type { NodeIndex } from "../../records/node-index.ts";
@@ -8,6 +9,7 @@ export interface UsedSlots {
   readonly used: number;
   /** Infinity = any number. */
   readonly limit: number;
+  readonly pool?: PoolState;
 }
 
 /** What placement knows of a node, for people. */
@@ -37,15 +39,23 @@ export const createNodePlaces = (deps: {
   return {
     of: (view) => ({
       placementClass: index.get(view.record.name)?.placementClass ?? "",
-      slots: pluginsOn(view).map((plugin) => ({
-        plugin,
-        used: records.slots.used(slotKey(plugin, view.record.name)) ?? 0,
-        limit: records.attachLimit(plugin, view.record.name).limit,
-      })),
+      slots: pluginsOn(view).map((plugin) => {
+        const { name } = view.record;
+        const said = records.attachLimit(plugin, name);
+        const pool = records.slots.pool(name, said.pool);
+        const used = records.slots.used(slotKey(plugin, name)) ?? 0;
+        return { plugin, used, limit: said.limit, ...(pool === undefined ? {} : { pool }) };
+      }),
     }),
     count: (views) =>
       records.slots.recount(
-        views.flatMap((view) => pluginsOn(view).map((plugin) => slotKey(plugin, view.record.name))),
+        views.flatMap((view) => {
+          const { name } = view.record;
+          const counted = pluginsOn(view).flatMap((plugin) =>
+            countedSlots(plugin, name, records.attachLimit(plugin, name).pool),
+          );
+          return [...new Set(counted)];
+        }),
       ),
     namesAfter: index.namesAfter,
   };

@@ -1,4 +1,5 @@
 import type { Tri } from "@holdfast/model/tri";
+import { countedSlots } from "../../domain/attachment/attach-pool.ts";
 import { slotKey } from "../../domain/attachment/slots.ts";
 import { followed } from "../../domain/claim/grant.ts";
 import {
@@ -59,11 +60,13 @@ export const checkPlacementQuery = ({
     const uncounted: string[] = [];
     for (const plugin of question.plugins)
       for (const { view } of nodes) {
-        const slots = slotKey(plugin, view.record.name);
-        const state = records.slots.state(slots, records.attachLimit(plugin, view.record.name));
-        if (state !== undefined && state.used === undefined) uncounted.push(slots);
+        const { name } = view.record;
+        const limit = records.attachLimit(plugin, name);
+        if (limit.limit === Number.POSITIVE_INFINITY && limit.pool === undefined) continue;
+        const counted = countedSlots(plugin, name, limit.pool);
+        uncounted.push(...counted.filter((slots) => records.slots.used(slots) === undefined));
       }
-    await records.slots.recount(uncounted);
+    await records.slots.recount([...new Set(uncounted)]);
   };
 
   /** What there is room for, asked once for each place of this page. */
@@ -105,7 +108,8 @@ export const checkPlacementQuery = ({
       }
       const { name, machineId, machinesBefore } = view.record;
       const slots = (plugin: string) => records.slots.state(slotKey(plugin, name), records.attachLimit(plugin, name));
-      return { ...placeOn(question, verdict, { name, machineId, machinesBefore, slots }), placementClass };
+      const pool = (plugin: string) => records.slots.pool(name, records.attachLimit(plugin, name).pool);
+      return { ...placeOn(question, verdict, { name, machineId, machinesBefore, slots, pool }), placementClass };
     };
   };
 

@@ -1,9 +1,11 @@
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { checkId, checkPlugin } from "../../domain/limits.ts";
 import { lastSeenOf, withoutMissed } from "../../domain/plugin/missed-instances.ts";
+import type { PoolMate } from "../../domain/plugin/plugin-findings.ts";
 import { checkProfile, type PluginProfile, sameProfile, settledProfile } from "../../domain/plugin/plugin-profile.ts";
 import { type MissedInstance, withProfile } from "../../domain/plugin/plugin-record.ts";
 import { type PluginSighting, type PluginSummary, summaryOf, versionsOf } from "../../domain/plugin/plugin-sighting.ts";
+import { formatWithPools } from "../../domain/store-format.ts";
 import type { IndexEntry } from "../../domain/store-types.ts";
 import type { PluginCatalogue } from "../../ports.ts";
 import type { PluginRecords } from "../../records/plugin-records.ts";
@@ -26,6 +28,7 @@ export interface PluginView {
   readonly rev: number;
   readonly emptySince: number | undefined;
   readonly missed: Readonly<Record<string, MissedInstance>>;
+  readonly poolMates: readonly PoolMate[];
 }
 
 /** All reject with HoldfastError and the reasons of docs/errors.md. */
@@ -43,9 +46,11 @@ export interface PluginCommands {
 }
 
 export interface PluginCommandDeps {
-  readonly records: Pick<PluginRecords, "change" | "remove" | "get" | "list" | "of" | "remembered">;
+  readonly records: Pick<PluginRecords, "change" | "remove" | "get" | "list" | "of" | "inPool" | "remembered">;
   readonly catalogue: PluginCatalogue;
   readonly count: (entry: IndexEntry) => Promise<number>;
+  /** Of the store. */
+  readonly format: () => number;
   /** Why no instance of it is called although some could be; empty for nothing. */
   readonly ambiguous: (plugin: string) => string;
 }
@@ -61,9 +66,10 @@ export const validateProfile = ({ name, profile, expectedRevision }: SetPluginPr
 };
 
 const setProfile =
-  ({ records }: PluginCommandDeps): PluginCommands["setProfile"] =>
+  ({ records, format }: PluginCommandDeps): PluginCommands["setProfile"] =>
   async (input, { who, why }) => {
     validateProfile(input);
+    if (input.profile.attachPool !== "" && format() < formatWithPools) throw poolNeedsUpgrade(input, format());
     const profile = settledProfile(input.profile);
     await records.change(input.name, (record, rev) => {
       const next = withProfile(record, profile);
@@ -93,6 +99,10 @@ const deletePlugin =
 /** What operators say of plugins, and what is known of them. */
 export const createPluginCommands = (deps: PluginCommandDeps): PluginCommands => {
   const { records, catalogue } = deps;
+  const matesOf = (name: string, pool: string): readonly PoolMate[] =>
+    (pool === "" ? [] : records.inPool(pool)).flatMap((plugin) =>
+      plugin === name ? [] : [{ plugin, limit: records.of(plugin).attachPoolLimit }],
+    );
   return {
     setProfile: setProfile(deps),
     deletePlugin: deletePlugin(deps),
@@ -121,6 +131,7 @@ export const createPluginCommands = (deps: PluginCommandDeps): PluginCommands =>
         rev: known?.rev ?? 0,
         emptySince: known?.record.emptySince,
         missed,
+        poolMates: matesOf(name, records.of(name).attachPool),
       };
     },
     names: (node) =>
@@ -148,6 +159,14 @@ const hasVolumes = (plugin: string, volumes: number): HoldfastError =>
     reason: "PLUGIN_IN_USE",
     message: `plugin ${plugin} still has ${volumes} volumes; delete or deregister them first`,
     metadata: { plugin, allocation: "", volume: "", count: String(volumes) },
+  });
+
+const poolNeedsUpgrade = ({ name, profile }: SetPluginProfileInput, format: number): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "UPGRADE_UNFINISHED",
+    message: `the profile of plugin ${name} cannot name pool ${profile.attachPool}: the store has format ${format}, so that a controller of an earlier release may grant from it, which compares no pool; end the upgrade first: holdfast upgrade finish`,
+    metadata: { plugin: name, format: String(format), needed: String(formatWithPools) },
   });
 
 const otherRevision = (plugin: string, wanted: number, found: number): HoldfastError =>

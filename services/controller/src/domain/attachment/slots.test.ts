@@ -37,7 +37,7 @@ describe("slotsLeft", () => {
 describe("a grant beside a limit", () => {
   const me = claimRecord("me", { ticket: "c" });
   const on = (state: SlotState, volume: VolumeRecord = volumeRecord([me]), taken = 0) =>
-    obstacleTo(volume, me, { ...goodFacts, slots: state }, taken)?.reason;
+    obstacleTo(volume, me, { ...goodFacts, slots: state }, { slots: taken, pool: 0 })?.reason;
 
   it("takes the last slot, and no more", () => {
     expect(on(slots(2, 1))).toBeUndefined();

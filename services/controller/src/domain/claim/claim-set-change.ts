@@ -54,7 +54,7 @@ const queuedMembers = (volumes: VolumesByKey, members: readonly SetMember[]) =>
 export interface SetGrant {
   readonly changes: SetChange;
   readonly blocking: readonly Blocking[];
-  /** Attach slots that the set takes, by slot key. */
+  /** Attach slots that the set takes, by slot key; those of a pool also by the key of the pool. */
   readonly needs: ReadonlyMap<string, number>;
 }
 
@@ -78,12 +78,13 @@ export const grantSet = (
     if (volume === undefined) continue;
     const facts = factsOf(volume.plugin, claim.node);
     const slots = slotKey(volume.plugin, claim.node);
-    const taken = needs.get(slots) ?? 0;
+    const taken = { slots: needs.get(slots) ?? 0, pool: needs.get(facts.pool?.key ?? "") ?? 0 };
     const obstacle = obstacleTo(volume, claim, facts, taken);
     // Two claims on one volume share its slot.
     if (volume.attachments[claim.node] === undefined && !counted.has(key)) {
       counted.add(key);
-      needs.set(slots, taken + 1);
+      needs.set(slots, taken.slots + 1);
+      if (facts.pool !== undefined) needs.set(facts.pool.key, taken.pool + 1);
     }
     if (obstacle === undefined) drafts.apply(key, grant(volume, claim.uid, facts, at));
     else blocking.push({ volume, claim, obstacle });

@@ -3,9 +3,10 @@ import { nextEpoch } from "@holdfast/model/epoch";
 import type { Tri } from "@holdfast/model/tri";
 import { useOf } from "@holdfast/model/volume-use";
 import { nodeThatWaits, pausedFor } from "../attachment/attach-pause.ts";
+import { type PoolState, slotsLacking, type TakenSlots } from "../attachment/attach-pool.ts";
 import { attachedFor, keepAnotherFromWriting } from "../attachment/attached-for.ts";
 import { foreignBlock, foreignWords } from "../attachment/foreign-block.ts";
-import { type SlotState, slotsFull, slotsLeft } from "../attachment/slots.ts";
+import type { SlotState } from "../attachment/slots.ts";
 import { grantBar } from "../bar.ts";
 import { barBlock, barWords } from "../bar-block.ts";
 import type { Change } from "../change.ts";
@@ -40,6 +41,8 @@ export interface GrantFacts {
   readonly publishesReadOnly: Tri;
   /** Of the plugin on the node; absent = it takes any number. */
   readonly slots?: SlotState;
+  /** That the plugin shares with others on the node. */
+  readonly pool?: PoolState;
   /** Why nothing may be granted from the store; absent when it may. */
   readonly unvetted?: string;
   readonly storeGen: number;
@@ -60,8 +63,9 @@ export interface Obstacle {
     | "ATTACH_LIMIT";
   readonly message: string;
   readonly holders: readonly Claim[];
-  /** ATTACH_LIMIT: how many there may be. */
+  /** ATTACH_LIMIT: how many there may be, of the plugin or of its pool. */
   readonly limit?: number;
+  readonly pool?: string;
 }
 
 const obstacle = (reason: Obstacle["reason"], message: string, holders: readonly Claim[] = []): Obstacle => ({
@@ -161,8 +165,13 @@ const besideUnowned = (volume: VolumeRecord, claim: Claim): Attachment | undefin
 
 export const unvettedWords = (why: string): string => `the store is not vetted yet: ${why}`;
 
-/** Rule G1. undefined = it may be granted now, beside so many slots that other members of its set take. */
-export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts, taken = 0): Obstacle | undefined => {
+/** Rule G1. undefined = it may be granted now, beside the slots that other members of its set take. */
+export const obstacleTo = (
+  volume: VolumeRecord,
+  claim: Claim,
+  facts: GrantFacts,
+  taken?: TakenSlots,
+): Obstacle | undefined => {
   const name = `volume ${volume.namespace}/${volume.id}`;
   if (volume.state !== "AVAILABLE" || volume.goal !== "present" || volume.externalId === "")
     return obstacle("VOLUME_NOT_AVAILABLE", `${name} is ${volume.goal === "absent" ? "being deleted" : volume.state}`);
@@ -202,12 +211,8 @@ export const obstacleTo = (volume: VolumeRecord, claim: Claim, facts: GrantFacts
     );
   if (standing?.state === "DETACHING")
     return obstacle("VOLUME_BUSY", `${name} is being detached from node ${claim.node}`);
-  if (standing === undefined && facts.slots !== undefined && slotsLeft(facts.slots, claim.ticket) <= taken)
-    return {
-      ...obstacle("ATTACH_LIMIT", slotsFull(volume.plugin, claim.node, facts.slots, taken + 1)),
-      limit: facts.slots.limit,
-    };
-  return undefined;
+  const lack = standing === undefined ? slotsLacking(volume.plugin, claim, facts, taken) : undefined;
+  return lack && { ...obstacle("ATTACH_LIMIT", lack.message), ...lack };
 };
 
 export type AttachFacts = Pick<

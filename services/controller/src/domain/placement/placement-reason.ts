@@ -1,3 +1,5 @@
+import type { PoolState } from "../attachment/attach-pool.ts";
+
 /** What speaks against a node, in words that are stable. */
 export type PlacementObstacle =
   | "VOLUME_NOT_FOUND"
@@ -24,6 +26,14 @@ export interface TopologyDifference {
   readonly has: string;
 }
 
+export interface SlotsShort {
+  readonly limit: number;
+  readonly used: number;
+  readonly needed: number;
+  /** That several plugins share. */
+  readonly pool?: PoolState;
+}
+
 export interface PlacementReason {
   readonly obstacle: PlacementObstacle;
   /** Empty when it concerns all volumes. */
@@ -34,7 +44,7 @@ export interface PlacementReason {
   readonly transient: boolean;
   readonly holder?: { readonly workload: string; readonly node: string };
   readonly topology?: readonly TopologyDifference[];
-  readonly slots?: { readonly limit: number; readonly used: number; readonly needed: number };
+  readonly slots?: SlotsShort;
 }
 
 /** Total: a new obstacle does not compile until somebody said whether waiting helps. Where it depends, the reason says so itself. */

@@ -4,6 +4,7 @@
  */
 import { affects, healthText, type StorageHealthStatus } from "@holdfast/model/health";
 import type { Tri } from "@holdfast/model/tri";
+import { type PoolState, poolFull } from "../attachment/attach-pool.ts";
 import { type SlotState, slotsFull, slotsLeft } from "../attachment/slots.ts";
 import { isOfOtherMachine } from "../claim/grant.ts";
 import type { BackendCapacity } from "../plugin/backend-capacity.ts";
@@ -32,6 +33,8 @@ export interface PlacedNode {
   readonly machinesBefore?: readonly string[] | undefined;
   /** Of a plugin; undefined = any number. */
   readonly slots: (plugin: string) => SlotState | undefined;
+  /** That the plugin shares; undefined = none. */
+  readonly pool: (plugin: string) => PoolState | undefined;
 }
 
 export interface Placement {
@@ -174,6 +177,51 @@ const needOf = ({ asks }: PlacementQuestion, plugin: string, node: string) => {
   return { need: taken.size, freed: given.size };
 };
 
+interface Demand {
+  need: number;
+  freed: number;
+  readonly freedOf: Map<string, number>;
+}
+
+/** What lacks slots on a node, of a plugin or of a pool, and the share of them that is free. */
+const slotReasons = (question: PlacementQuestion, node: PlacedNode) => {
+  const reasons: PlacementReason[] = [];
+  const pools = new Map<string, { readonly pool: PoolState; readonly demand: Demand }>();
+  let free = 1;
+  const lacking = (slots: SlotState, { need, freed }: { readonly need: number; readonly freed: number }) => {
+    const left = slotsLeft(slots, lastTicket) + freed;
+    free = Math.min(free, Math.max(0, left) / Math.max(1, slots.limit));
+    if (need <= left || need === 0) return undefined;
+    const used = (slots.used ?? 0) - freed;
+    return { used, short: { limit: slots.limit, used, needed: need }, transient: slots.learned || need <= slots.limit };
+  };
+  for (const plugin of question.plugins) {
+    const demand = needOf(question, plugin, node.name);
+    const [slots, pool] = [node.slots(plugin), node.pool(plugin)];
+    const lack = slots && lacking(slots, demand);
+    if (slots !== undefined && lack !== undefined) {
+      const message = slotsFull(plugin, node.name, { ...slots, used: lack.used }, demand.need);
+      reasons.push(placementReason("ATTACH_LIMIT", message, { plugin, transient: lack.transient, slots: lack.short }));
+    }
+    if (pool === undefined) continue;
+    const of = pools.get(pool.key) ?? { pool, demand: { need: 0, freed: 0, freedOf: new Map<string, number>() } };
+    of.demand.need += demand.need;
+    of.demand.freed += demand.freed;
+    of.demand.freedOf.set(plugin, demand.freed);
+    pools.set(pool.key, of);
+  }
+  for (const { pool, demand } of pools.values()) {
+    const lack = lacking(pool, demand);
+    if (lack === undefined) continue;
+    const parts = pool.parts.map((part) => ({ ...part, used: part.used - (demand.freedOf.get(part.plugin) ?? 0) }));
+    const then = { ...pool, used: lack.used, parts };
+    const slots = { ...lack.short, pool: then };
+    const message = poolFull(node.name, then, demand.need);
+    reasons.push(placementReason("ATTACH_LIMIT", message, { transient: lack.transient, slots }));
+  }
+  return { reasons, free };
+};
+
 /** One node, beside what was found about its class. */
 export const placeOn = (question: PlacementQuestion, found: ClassVerdict, node: PlacedNode): Placement => {
   const own: PlacementReason[] = [];
@@ -187,23 +235,8 @@ export const placeOn = (question: PlacementQuestion, found: ClassVerdict, node: 
       own.push(placementReason("NODE_NOT_READY", message, { volume: id, plugin }));
     }
   }
-  let free = 1;
-  for (const plugin of question.plugins) {
-    const slots = node.slots(plugin);
-    if (slots === undefined) continue;
-    const { need, freed } = needOf(question, plugin, node.name);
-    const left = slotsLeft(slots, lastTicket) + freed;
-    free = Math.min(free, Math.max(0, left) / Math.max(1, slots.limit));
-    if (need <= left || need === 0) continue;
-    const used = (slots.used ?? 0) - freed;
-    own.push(
-      placementReason("ATTACH_LIMIT", slotsFull(plugin, node.name, { ...slots, used }, need), {
-        plugin,
-        transient: slots.learned || need <= slots.limit,
-        slots: { limit: slots.limit, used, needed: need },
-      }),
-    );
-  }
+  const { reasons: short, free } = slotReasons(question, node);
+  own.push(...short);
   const reasons = [...question.always, ...found.reasons, ...own];
   const share = attached / Math.max(1, question.asks.length);
   return {

@@ -1,12 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  checkProfile,
-  defaultProfile,
-  maxVolumesOn,
-  profiledMethods,
-  readCode,
-  settledProfile,
-} from "./plugin-profile.ts";
+import { checkProfile, defaultProfile, profiledMethods, readCode, settledProfile } from "./plugin-profile.ts";
 
 const fields = (profile: Partial<typeof defaultProfile>): readonly string[] =>
   checkProfile({ ...defaultProfile, ...profile }).map(({ field }) => field);
@@ -38,9 +31,9 @@ describe("a plugin's profile", () => {
         maxConcurrentAttachesPerNode: -1,
         maxVolumesPerNode: 1.5,
         nodeClasses: [
-          { nodes: "", topology: {}, maxVolumes: 1 },
-          { nodes: "*gpu", topology: {}, maxVolumes: -1 },
-          { nodes: "gpu-*", topology: {}, maxVolumes: 0 },
+          { nodes: "", topology: {}, maxVolumes: 1, attachPoolLimit: 0 },
+          { nodes: "*gpu", topology: {}, maxVolumes: -1, attachPoolLimit: 0 },
+          { nodes: "gpu-*", topology: {}, maxVolumes: 0, attachPoolLimit: 0 },
         ],
         allowedFsTypes: [""],
         allowedMountFlags: ["a\u0000"],
@@ -61,21 +54,6 @@ describe("a plugin's profile", () => {
       "profile.code_readings[0].read_as",
       "profile.exclusive_methods[0]",
     ]);
-  });
-
-  it("says how many volumes a node takes by the first class that fits it, or by the number for all", () => {
-    const nodeClasses = [
-      { nodes: "gpu-7", topology: {}, maxVolumes: 0 },
-      { nodes: "gpu-*", topology: { "example.com/type": "large" }, maxVolumes: 39 },
-      { nodes: "gpu-*", topology: {}, maxVolumes: 27 },
-      { nodes: "", topology: { "Example.com/Type": "small" }, maxVolumes: 3 },
-    ];
-    const on = (node: string, type: string) =>
-      maxVolumesOn({ maxVolumesPerNode: 9, nodeClasses }, node, { "example.com/type": type });
-    expect([on("gpu-7", "large"), on("gpu-1", "large"), on("gpu-1", "small"), on("web-1", "small")]).toEqual([
-      0, 39, 27, 3,
-    ]);
-    expect([on("web-1", "large"), on("gpu", "large")]).toEqual([9, 9]);
   });
 
   it("never makes a code prove what the driver did not say, but for one reading of one call", () => {

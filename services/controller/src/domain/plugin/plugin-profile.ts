@@ -1,7 +1,6 @@
 /** What operators know of a plugin better than it does itself; for all that nobody said there is a default that fits an unknown driver. */
-import { byteLength, checkId, checkSegments, checkString, idPattern, type Violation } from "../limits.ts";
-import { foldKeys } from "../placement/node-class.ts";
-import type { Segments } from "../volume/volume.ts";
+import { byteLength, checkId, checkString, type Violation } from "../limits.ts";
+import { type AttachProfile, checkAttachProfile, checkCount } from "./attach-profile.ts";
 
 export interface CodeReading {
   readonly method: string;
@@ -9,24 +8,10 @@ export interface CodeReading {
   readonly readAs: string;
 }
 
-/** Nodes that are alike, by their names, by where the plugin says that they are, or both. */
-export interface NodeClassLimit {
-  /** A name, or the beginning of names with a * behind it; empty = every name. */
-  readonly nodes: string;
-  /** All of these segments have to be the node's. */
-  readonly topology: Segments;
-  /** 0 = what the plugin says. */
-  readonly maxVolumes: number;
-}
-
-export interface PluginProfile {
+export interface PluginProfile extends AttachProfile {
   /** Calls under way to the controller half at a time. */
   readonly maxConcurrentCalls: number;
   readonly maxConcurrentAttachesPerNode: number;
-  /** 0 = what the plugin says. */
-  readonly maxVolumesPerNode: number;
-  /** The first that fits a node says how many volumes it takes, in place of the number for all. */
-  readonly nodeClasses: readonly NodeClassLimit[];
   readonly fence: "none" | "on-detach";
   /** Empty = the built-in list. */
   readonly allowedFsTypes: readonly string[];
@@ -57,6 +42,8 @@ export const defaultProfile: PluginProfile = {
   maxConcurrentAttachesPerNode: 1,
   maxVolumesPerNode: 0,
   nodeClasses: [],
+  attachPool: "",
+  attachPoolLimit: 0,
   fence: "none",
   allowedFsTypes: [],
   allowedMountFlags: [],
@@ -115,7 +102,7 @@ const lessCertain: ReadonlySet<string> = new Set(["UNAVAILABLE", "ABORTED", "RES
 /** The only readings that prove something; each is the operator's word about what the driver means by it. */
 const proving: ReadonlySet<string> = new Set(["ControllerUnpublishVolume NOT_FOUND OK"]);
 
-const bounds = { calls: 1_000, attaches: 64, volumes: 65_536, list: 64 } as const;
+const bounds = { calls: 1_000, attaches: 64, list: 64 } as const;
 
 const known: ReadonlySet<string> = new Set(profiledMethods);
 
@@ -131,27 +118,6 @@ const checkReading = (field: string, { method, code, readAs }: CodeReading): rea
     });
   return found;
 };
-
-const checkCount = (field: string, value: number, most: number): readonly Violation[] =>
-  Number.isSafeInteger(value) && value >= 0 && value <= most ? [] : [{ field, description: `has to be 0 to ${most}` }];
-
-const isNamePattern = (nodes: string): boolean => {
-  const name = nodes.endsWith("*") ? `${nodes.slice(0, -1)}0` : nodes;
-  return idPattern.test(name) && !name.includes("..");
-};
-
-const checkClass = (field: string, { nodes, topology, maxVolumes }: NodeClassLimit): readonly Violation[] => [
-  ...(nodes === "" || isNamePattern(nodes)
-    ? []
-    : [
-        { field: `${field}.nodes`, description: "has to be a node's name, or the beginning of one with a * behind it" },
-      ]),
-  ...(nodes === "" && Object.keys(topology).length === 0
-    ? [{ field, description: "has to say which nodes: by nodes, by topology, or both" }]
-    : []),
-  ...(Object.keys(topology).length === 0 ? [] : checkSegments(`${field}.topology`, topology)),
-  ...checkCount(`${field}.max_volumes`, maxVolumes, bounds.volumes),
-];
 
 const checkWords = (field: string, words: readonly string[]): readonly Violation[] => [
   ...(words.length > bounds.list ? [{ field, description: `holds ${words.length}; the most is ${bounds.list}` }] : []),
@@ -170,11 +136,7 @@ export const checkProfile = (profile: PluginProfile): readonly Violation[] => {
   return [
     ...checkCount("profile.max_concurrent_calls", profile.maxConcurrentCalls, bounds.calls),
     ...checkCount("profile.max_concurrent_attaches_per_node", profile.maxConcurrentAttachesPerNode, bounds.attaches),
-    ...checkCount("profile.max_volumes_per_node", profile.maxVolumesPerNode, bounds.volumes),
-    ...(profile.nodeClasses.length > bounds.list
-      ? [{ field: "profile.node_classes", description: `holds more than ${bounds.list}` }]
-      : []),
-    ...profile.nodeClasses.flatMap((one, i) => checkClass(`profile.node_classes[${i}]`, one)),
+    ...checkAttachProfile(profile),
     ...checkWords("profile.allowed_fs_types", profile.allowedFsTypes),
     ...checkWords("profile.allowed_mount_flags", profile.allowedMountFlags),
     ...(profile.codeReadings.length > bounds.list
@@ -202,20 +164,6 @@ export const settledProfile = (profile: PluginProfile): PluginProfile => ({
   allowedMountFlags: [...new Set(profile.allowedMountFlags)],
   exclusiveMethods: [...new Set(profile.exclusiveMethods)],
 });
-
-const fits = ({ nodes, topology }: NodeClassLimit, node: string, has: ReadonlyMap<string, string>): boolean =>
-  (nodes === "" || nodes === node || (nodes.endsWith("*") && node.startsWith(nodes.slice(0, -1)))) &&
-  [...foldKeys(topology)].every(([key, value]) => has.get(key) === value);
-
-/** How many volumes the node takes by the profile; 0 = it does not say. */
-export const maxVolumesOn = (
-  { maxVolumesPerNode, nodeClasses }: Pick<PluginProfile, "maxVolumesPerNode" | "nodeClasses">,
-  node: string,
-  topology: Segments,
-): number => {
-  const has = foldKeys(topology);
-  return nodeClasses.find((one) => fits(one, node, has))?.maxVolumes ?? maxVolumesPerNode;
-};
 
 export const sameProfile = (a: PluginProfile, b: PluginProfile): boolean => JSON.stringify(a) === JSON.stringify(b);
 

@@ -14,6 +14,7 @@ const commands = () =>
     records: world.pluginRecords,
     catalogue: world.catalogue,
     count: world.countOf,
+    format: () => 4,
     ambiguous: () => "",
   });
 

@@ -30,6 +30,7 @@ const commands = () =>
     records: world.pluginRecords,
     catalogue: world.catalogue,
     count: world.countOf,
+    format: () => 4,
     ambiguous: (plugin) => (plugin === "twice" ? "nothing says which volumes an instance reaches" : ""),
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { slotKey } from "../../domain/attachment/slots.ts";
+import { noLimit, slotKey } from "../../domain/attachment/slots.ts";
 import { attachmentRecord, volumeRecord } from "../../domain/testing/record-fixtures.ts";
 import { createAttachSlots } from "./attach-slots.ts";
 
@@ -13,6 +13,7 @@ const setup = () => {
         return entries.map(() => used);
       },
     },
+    attachLimit: () => noLimit,
     onError: (error) => {
       throw error;
     },

@@ -2,17 +2,25 @@
  * How many attach slots are used, and which sets wait for one: what this controller remembers, so that grants and placement ask
  * nobody.
  *
- * A1 The store's index of attachments is the truth: a grant is compared with it in its own commit. What is kept here is only a copy,
- * read again whenever it may be behind. A2 A number that was read while one of our own commits changed it is read again. A3 Sets wait
- * in the order of their tickets, and one that does not wait for slots alone keeps none from others. A4 Whatever gives room wakes those
- * that fit into it, first come first. A5 A set keeps its place until its volume's record shows that it waits no more: a doubt alone
- * would let those behind it pass.
+ * A1 The store's index of attachments is the truth: a grant is compared with it in its own commit. A2 Sets wait in the order of their
+ * tickets, and one that does not wait for slots alone keeps none from others. A3 Whatever gives room wakes those that fit into it, first
+ * come first; what one plugin of a pool gives up is room for all of them. A4 A set keeps its place until its volume's record shows that
+ * it waits no more: a doubt alone would let those behind it pass.
  */
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { AttachLimit, SlotState, SlotWaiter } from "../../domain/attachment/slots.ts";
+import {
+  type AttachPool,
+  countedSlots,
+  isPoolKey,
+  type PoolState,
+  poolKey,
+} from "../../domain/attachment/attach-pool.ts";
+import { type AttachLimit, type SlotState, type SlotWaiter, slotKey } from "../../domain/attachment/slots.ts";
 import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import type { Store } from "../../ports.ts";
-import { slotEntry, slotsOf } from "../volume/volume-codec.ts";
+import type { CountedVolumes } from "../quota/counted-commit.ts";
+import { slotsOf } from "../volume/volume-codec.ts";
+import type { AttachLimitOf } from "../volume/volume-commit.ts";
+import { createSlotCounts } from "./slot-counts.ts";
 
 /** A set that lacks nothing but slots. */
 export interface WaitingSet {
@@ -27,8 +35,12 @@ export interface WaitingSet {
 export interface AttachSlots {
   /** undefined = the node takes any number. */
   state(slots: string, limit: AttachLimit): SlotState | undefined;
+  /** undefined = the plugin shares no slots there. */
+  pool(node: string, pool: AttachPool | undefined): PoolState | undefined;
   /** undefined = not counted yet. */
   used(slots: string): number | undefined;
+  /** A commit of ours is about to store these changes; the answer is called at its end, whatever that is. */
+  opens(changes: Pick<CountedVolumes, "found" | "decided">): () => void;
   /** A commit of ours put `after` in the place of `before`. */
   stored(before: VolumeRecord, after: VolumeRecord | null): void;
   /** Nobody knows whether a commit of ours changed these. */
@@ -47,46 +59,44 @@ export interface AttachSlots {
   /** The plugin refused to attach it there: it is tried again as soon as a slot is freed. */
   refused(slots: string, volume: string): void;
   onRoom(listener: (volumes: readonly string[], refusedBefore: boolean) => void): () => void;
+  /** How many there are of some slots may be said anew: those who wait first are to look. */
+  limitsChanged(): void;
   waiting(): number;
 }
 
 export interface AttachSlotsDeps {
   readonly store: Pick<Store, "count">;
+  readonly attachLimit: AttachLimitOf;
   readonly onError: (error: unknown) => void;
   readonly signal: AbortSignal;
 }
 
+/** Who waits for slots of one name, of a plugin or of a pool. */
 interface Place {
-  used: number | undefined;
-  /** Rises with each change of ours. */
-  version: number;
   readonly sets: Map<string, number>;
+  /** Volumes that the plugin refused to attach there. */
   readonly refused: Set<string>;
 }
 
-/** In one call; a call of thousands holds up nobody for long. */
-const batch = 1_000;
+/** A slot key says both. */
+const pairOf = (slots: string): { readonly node: string; readonly plugin: string } => {
+  const at = slots.indexOf("/");
+  return { node: slots.slice(0, at), plugin: slots.slice(at + 1) };
+};
 
-const closed = (): HoldfastError =>
-  new HoldfastError({ kind: "unavailable", reason: "STORE_UNAVAILABLE", message: "the attach slots were not counted" });
-
-export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): AttachSlots => {
+export const createAttachSlots = ({ store, attachLimit, onError, signal }: AttachSlotsDeps): AttachSlots => {
   const places = new Map<string, Place>();
   const sets = new Map<string, WaitingSet>();
   const byVolume = new Map<string, Set<string>>();
   const onNode = new Map<string, Set<string>>();
   const listeners = new Set<(volumes: readonly string[], refusedBefore: boolean) => void>();
-  const unread = new Set<string>();
-  let reading = false;
-
-  const nodeOf = (slots: string): string => slots.slice(0, slots.indexOf("/"));
-
   const place = (slots: string): Place => {
     const known = places.get(slots);
     if (known !== undefined) return known;
-    const fresh: Place = { used: undefined, version: 0, sets: new Map(), refused: new Set() };
+    const fresh: Place = { sets: new Map(), refused: new Set() };
+    const { node } = pairOf(slots);
     places.set(slots, fresh);
-    onNode.set(nodeOf(slots), (onNode.get(nodeOf(slots)) ?? new Set()).add(slots));
+    onNode.set(node, (onNode.get(node) ?? new Set()).add(slots));
     return fresh;
   };
 
@@ -98,7 +108,7 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
   const inOrder = (at: Place): readonly SlotWaiter[] =>
     [...at.sets].map(([ticket, need]) => ({ ticket, need })).sort((a, b) => (a.ticket < b.ticket ? -1 : 1));
 
-  /** A4. The first is woken in any case: it alone knows whether the limit has changed. */
+  /** A3. The first is woken in any case: it alone knows whether the limit has changed. */
   const wakeFitting = (at: Place, room: number): void => {
     let left = room;
     const woken: string[] = [];
@@ -111,56 +121,25 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
     tell(woken, false);
   };
 
-  const freed = (at: Place, slots: number): void => {
-    wakeFitting(at, slots);
-    const before = [...at.refused];
-    at.refused.clear();
-    tell(before, true);
-  };
-
-  const read = async (slots: readonly string[]): Promise<void> => {
-    const asked = slots.map((each) => ({ each, at: place(each), version: place(each).version }));
-    const counts = await store.count(slots.map(slotEntry));
-    for (const [i, { each, at, version }] of asked.entries()) {
-      const used = counts[i];
-      if (used === undefined) throw closed();
-      if (at.version !== version) {
-        readSoon(each); // A2
-        continue;
-      }
-      const fewer = (at.used ?? used) - used;
-      at.used = used;
-      if (fewer > 0) freed(at, fewer);
+  const freed = (slots: string, count: number): void => {
+    wakeFitting(place(slots), count);
+    const { node, plugin } = pairOf(slots);
+    const { pool } = attachLimit(plugin, node);
+    if (pool !== undefined) wakeFitting(place(poolKey(pool.name, node)), count);
+    // A plugin may have refused for the slots that another one had.
+    for (const each of countedSlots(plugin, node, pool)) {
+      const { refused } = place(each);
+      const before = [...refused];
+      refused.clear();
+      tell(before, true);
     }
   };
 
-  const readAll = async (): Promise<void> => {
-    while (unread.size > 0 && !signal.aborted) {
-      const next = [...unread].slice(0, batch);
-      for (const slots of next) unread.delete(slots);
-      try {
-        await read(next);
-      } catch (error) {
-        // Whoever asks next asks again; until then the commit alone knows.
-        for (const slots of next) place(slots).used = undefined;
-        if (!signal.aborted) onError(error);
-        return;
-      }
-    }
-  };
+  const counts = createSlotCounts({ store, onError, signal, freed });
 
-  const readSoon = (slots: string): void => {
-    unread.add(slots);
-    if (reading) return;
-    reading = true;
-    queueMicrotask(() => void readAll().finally(() => (reading = false)));
-  };
-
-  const change = (slots: string, by: 1 | -1): void => {
-    const at = place(slots);
-    at.version += 1;
-    if (at.used !== undefined) at.used += by;
-    if (by < 0) freed(at, 1);
+  const usedNow = (slots: string): number | undefined => {
+    place(slots);
+    return counts.usedNow(slots);
   };
 
   const leave = (ticket: string): void => {
@@ -174,7 +153,7 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
     }
     for (const [slots, need] of set.needs) {
       const at = place(slots);
-      // A4: what it kept from those behind it is theirs now.
+      // A3: what it kept from those behind it is theirs now.
       if (at.sets.delete(ticket)) wakeFitting(at, need);
     }
   };
@@ -186,47 +165,56 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
     const tickets = byVolume.get(key);
     if (tickets === undefined) return;
     const over = [...tickets].filter((ticket) => !stillQueued(record, ticket));
-    for (const ticket of over) leave(ticket); // A3, A5
+    for (const ticket of over) leave(ticket); // A2, A4
     // A read that was overtaken may have shown the past: then it waits again.
     if (over.length > 0) tell([key], false);
   };
 
   return {
-    state(slots, limit) {
-      if (limit.limit === Number.POSITIVE_INFINITY) return undefined;
-      const at = place(slots);
-      if (at.used === undefined) readSoon(slots);
-      return { ...limit, used: at.used, waiting: at.sets.size === 0 ? [] : inOrder(at) };
+    state(slots, { limit, learned }) {
+      if (limit === Number.POSITIVE_INFINITY) return undefined;
+      return { limit, learned, used: usedNow(slots), waiting: inOrder(place(slots)) };
     },
-    used: (slots) => places.get(slots)?.used,
+    pool(node, pool) {
+      if (pool === undefined) return undefined;
+      const { name, limit, saidBy, plugins } = pool;
+      const key = poolKey(name, node);
+      const each = plugins.map((plugin) => ({ plugin, used: usedNow(slotKey(plugin, node)) }));
+      const parts = each.map(({ plugin, used = 0 }) => ({ plugin, used }));
+      const sum = parts.reduce((total, { used }) => total + used, 0);
+      const used = each.some((part) => part.used === undefined) ? undefined : sum;
+      return { name, limit, saidBy, learned: false, key, parts, used, waiting: inOrder(place(key)) };
+    },
+    used: counts.used,
+    opens({ found, decided }) {
+      const moved = decided.flatMap((change, i) => {
+        const before = found[i]?.volume;
+        return before === undefined || change === undefined ? [] : [...movedBy(before, change.volume).keys()];
+      });
+      return counts.opens(moved);
+    },
     stored(before, after) {
-      const [had, has] = [new Set(slotsOf(before)), new Set(after === null ? [] : slotsOf(after))];
       saw(volumeKey(before), after);
-      for (const slots of has) if (!had.has(slots)) change(slots, 1);
-      for (const slots of had) if (!has.has(slots)) change(slots, -1);
+      for (const [slots, by] of movedBy(before, after)) counts.change(slots, by);
     },
     saw,
     doubt(volumes) {
-      for (const volume of volumes)
-        for (const slots of volume === null || volume === undefined ? [] : slotsOf(volume)) {
-          place(slots).version += 1;
-          readSoon(slots);
-        }
+      counts.doubt(volumes.flatMap((volume) => (volume === null || volume === undefined ? [] : slotsOf(volume))));
     },
-    async recount(slots) {
-      for (let n = 0; n < slots.length; n += batch) await read(slots.slice(n, n + batch));
-    },
+    recount: counts.recount,
     learnOf(volume, node) {
-      if (byVolume.has(volume)) tell([volume], false); // A5
+      if (byVolume.has(volume)) tell([volume], false); // A4
       // A number that nobody has asked for is not read anew: a node without a limit would be counted at every change of others.
-      for (const slots of onNode.get(node ?? "") ?? []) if (isWatched(place(slots))) readSoon(slots);
+      const known = [...(onNode.get(node ?? "") ?? [])];
+      // Who waits for a pool waits for what any of its plugins gives back.
+      const pooled = known.some((slots) => isPoolKey(slots) && place(slots).sets.size > 0);
+      for (const slots of known)
+        if (!isPoolKey(slots) && (pooled || counts.used(slots) !== undefined || isWatched(place(slots))))
+          counts.readSoon(slots);
     },
     forgetAll() {
-      for (const [slots, at] of places) {
-        at.version += 1;
-        if (at.used !== undefined) readSoon(slots);
-      }
-      tell([...byVolume.keys()], false); // A5
+      counts.forgetAll();
+      tell([...byVolume.keys()], false); // A4
     },
     wait(set) {
       const known = sets.get(set.ticket);
@@ -240,7 +228,11 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
     refused(slots, volume) {
       const at = place(slots);
       at.refused.add(volume);
-      if (at.used === undefined) readSoon(slots);
+      const { node, plugin } = pairOf(slots);
+      for (const each of countedSlots(plugin, node, attachLimit(plugin, node).pool)) usedNow(each);
+    },
+    limitsChanged() {
+      for (const at of places.values()) if (at.sets.size > 0) wakeFitting(at, 1);
     },
     onRoom(listener) {
       listeners.add(listener);
@@ -250,7 +242,16 @@ export const createAttachSlots = ({ store, onError, signal }: AttachSlotsDeps): 
   };
 };
 
-const isWatched = ({ used, sets, refused }: Place): boolean => used !== undefined || sets.size > 0 || refused.size > 0;
+const isWatched = ({ sets, refused }: Place): boolean => sets.size > 0 || refused.size > 0;
+
+/** Slots that a volume takes (1) or gives back (-1) by a change. */
+const movedBy = (before: VolumeRecord, after: VolumeRecord | null): ReadonlyMap<string, 1 | -1> => {
+  const [had, has] = [new Set(slotsOf(before)), new Set(after === null ? [] : slotsOf(after))];
+  const moved = new Map<string, 1 | -1>();
+  for (const slots of has) if (!had.has(slots)) moved.set(slots, 1);
+  for (const slots of had) if (!has.has(slots)) moved.set(slots, -1);
+  return moved;
+};
 
 const sameNeeds = (a: ReadonlyMap<string, number>, b: ReadonlyMap<string, number>): boolean =>
   a.size === b.size && [...a].every(([slots, need]) => b.get(slots) === need);

@@ -12,9 +12,7 @@ import type { Commit } from "../../domain/store-types.ts";
 import { cutRecord, volumeRecord } from "../../domain/testing/record-fixtures.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
 import type { Store } from "../../ports.ts";
-import { startRedisFixture, vet } from "../../store/redis/redis-fixture.ts";
-import { createSqliteStore } from "../../store/sqlite/sqlite-store.ts";
-import { vetAnew } from "../../store/vet-anew.ts";
+import { type TwoStores, twoStores } from "../../store/two-stores.ts";
 import { createChanges } from "../changes.ts";
 import { createCutRecords } from "../snapshot-records.ts";
 import { createVolumeRecords } from "../volume/volume-records.ts";
@@ -123,22 +121,8 @@ const auditedAs = (namespace: string) => ({
 
 type Controller = ReturnType<typeof controllerOver>;
 
-const makers = {
-  async sqlite() {
-    const store = createSqliteStore({ file: ":memory:", now: systemClock.now, uuid: randomUUID });
-    await vetAnew(store);
-    return { stores: [store, store] as const, stop: () => store.close() };
-  },
-  async redis() {
-    const redis = await startRedisFixture();
-    const first = await redis.open();
-    await vet(first);
-    return { stores: [first, await redis.open()] as const, stop: () => redis.stop() };
-  },
-};
-
 describe.each(["sqlite", "redis"] as const)("quotas on %s", (kind) => {
-  let made: Awaited<ReturnType<(typeof makers)["redis"]>> | Awaited<ReturnType<(typeof makers)["sqlite"]>>;
+  let made: TwoStores;
   let one: Controller;
   let two: Controller;
   let serial = 0;
@@ -147,7 +131,7 @@ describe.each(["sqlite", "redis"] as const)("quotas on %s", (kind) => {
     return `ns-${serial}`;
   };
   beforeAll(async () => {
-    made = await makers[kind]();
+    made = await twoStores[kind]();
     const [first, second] = made.stores;
     [one, two] = [controllerOver(first, "a"), controllerOver(second, "b")];
   });

@@ -236,27 +236,6 @@ export const nodeShape: Shape = shaped({
   updatedAt: amount,
 });
 
-const profile = shaped({
-  maxConcurrentCalls: count,
-  maxConcurrentAttachesPerNode: count,
-  maxVolumesPerNode: count,
-  nodeClasses: optional(listOf(shaped({ nodes: text, topology: texts, maxVolumes: count }))),
-  fence: text,
-  allowedFsTypes: listOf(text),
-  allowedMountFlags: listOf(text),
-  allowPathLikeIds: flag,
-  ...{ exclusiveMethods: optional(listOf(text)), nodeHealthSecret: optional(shaped({ ref: filled, namespace: filled })) },
-});
-
-export const pluginShape: Shape = shaped({
-  name: filled,
-  profile: optional(profile),
-  versions: listOf(shaped({ version: text, capabilities: texts, toldAt: amount })),
-  missed: optional(mapOf(shaped({ since: amount, version: text }))),
-  lastSeen: optional(shaped({ node: text, at: amount })),
-  ...times,
-});
-
 const version = shaped({
   version: count,
   keys: listOf(text),

@@ -1,3 +1,4 @@
+import { type AttachPool, countedSlots, poolKey } from "../../domain/attachment/attach-pool.ts";
 import { type AttachLimit, slotKey } from "../../domain/attachment/slots.ts";
 import { type Change, type Note, volumeNote } from "../../domain/change.ts";
 import { memberKey } from "../../domain/claim/claim-set-change.ts";
@@ -32,14 +33,26 @@ export interface Remains {
   readonly mark: StoredRecord | undefined;
 }
 
-export type AttachLimitOf = (plugin: string, node: string) => AttachLimit;
+/** The pool is that of the plugin on the node, also where the plugin itself takes any number. */
+export type AttachLimitOf = (plugin: string, node: string) => AttachLimit & { readonly pool?: AttachPool };
 
-/** Slots that a grant takes where there are not any number of them: their bound, whoever else takes one in the same moment. */
-const boundsOf = (before: VolumeRecord, after: VolumeRecord, limitOf: AttachLimitOf) =>
+type Bound = NonNullable<Commit["atMost"]>[number];
+
+/**
+ * Slots that a grant takes where there are not any number of them, by their names: their bound, whoever else takes one in the same
+ * moment. That of a pool bounds the attachments of all its plugins together.
+ */
+const boundsOf = (before: VolumeRecord, after: VolumeRecord, limitOf: AttachLimitOf): readonly [string, Bound][] =>
   Object.keys(after.attachments).flatMap((node) => {
     if (before.attachments[node] !== undefined) return [];
-    const { limit } = limitOf(after.plugin, node);
-    return limit === Number.POSITIVE_INFINITY ? [] : [{ entries: [slotEntry(slotKey(after.plugin, node))], count: limit }];
+    const { plugin } = after;
+    const { limit, pool } = limitOf(plugin, node);
+    const found: [string, Bound][] = [];
+    const bound = (key: string, slots: readonly string[], count: number): void =>
+      void found.push([key, { entries: slots.map(slotEntry), count }]);
+    if (limit !== Number.POSITIVE_INFINITY) bound(slotKey(plugin, node), [slotKey(plugin, node)], limit);
+    if (pool !== undefined) bound(poolKey(pool.name, node), countedSlots(plugin, node, pool), pool.limit);
+    return found;
   });
 
 /** The other members of the sets of which one ended. */
@@ -70,7 +83,7 @@ export const buildCommit = (
   const writes: RecordWrite[] = [];
   const events: EventWrite[] = [];
   const due: number[] = [];
-  const bounds = new Map<string, NonNullable<Commit["atMost"]>[number]>();
+  const bounds = new Map<string, Bound>();
   let requiresVetted = false;
   for (const [i, change] of changes.entries()) {
     const before = found[i];
@@ -99,7 +112,7 @@ export const buildCommit = (
       events.push({ type: note.type, ref, body: eventBody(note, before.rev + 1, at, asks) });
     if (change.volume === null || !grantsOrOffers(before.volume, change.volume)) continue;
     requiresVetted = true;
-    for (const bound of boundsOf(before.volume, change.volume, limitOf)) bounds.set(bound.entries[0]?.value ?? "", bound);
+    for (const [key, bound] of boundsOf(before.volume, change.volume, limitOf)) bounds.set(key, bound);
   }
   return {
     commit: {

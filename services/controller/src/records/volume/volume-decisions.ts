@@ -186,7 +186,8 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     const terms = termsOf(options, found, built.commit.requiresVetted ? [...asked, ...judgedBy] : asked);
     const counts = { found, decided: decision, remembered };
     const wanted = { ...built.commit, ...terms };
-    const result = await countedCommit(counted, counts, wanted, (commit) => attempt(commit, refs));
+    const ended = slots.opens(counts);
+    const result = await countedCommit(counted, counts, wanted, (commit) => attempt(commit, refs)).finally(ended);
     if (result === undefined) slots.doubt([...found.map((f) => f?.volume), ...decision.map((d) => d?.volume)]);
     if (result === undefined || result === "crowded") return result;
     const results = decision.map((change, i): ChangeResult => {

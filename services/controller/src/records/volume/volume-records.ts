@@ -129,6 +129,7 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
   };
   const slots = createAttachSlots({
     store,
+    attachLimit,
     signal,
     onError: (error) =>
       log.warn("the attach slots could not be counted; each grant is compared in the store", { error }),

@@ -1,0 +1,31 @@
+/** The fields of what is kept of a plugin, its profile among them. */
+import { amount, count, filled, flag, listOf, mapOf, optional, type Shape, shaped, text } from "./record-shape.ts";
+
+const texts = mapOf(text);
+
+const profile = shaped({
+  maxConcurrentCalls: count,
+  maxConcurrentAttachesPerNode: count,
+  maxVolumesPerNode: count,
+  nodeClasses: optional(
+    listOf(shaped({ nodes: text, topology: texts, maxVolumes: count, attachPoolLimit: optional(count) })),
+  ),
+  attachPool: optional(text),
+  attachPoolLimit: optional(count),
+  fence: text,
+  allowedFsTypes: listOf(text),
+  allowedMountFlags: listOf(text),
+  allowPathLikeIds: flag,
+  exclusiveMethods: optional(listOf(text)),
+  nodeHealthSecret: optional(shaped({ ref: filled, namespace: filled })),
+});
+
+export const pluginShape: Shape = shaped({
+  name: filled,
+  profile: optional(profile),
+  versions: listOf(shaped({ version: text, capabilities: texts, toldAt: amount })),
+  missed: optional(mapOf(shaped({ since: amount, version: text }))),
+  lastSeen: optional(shaped({ node: text, at: amount })),
+  createdAt: amount,
+  updatedAt: amount,
+});
