@@ -1,5 +1,5 @@
 /** Every command about volumes and claims, end to end against live services, as people and as programs read it. */
-import { claimVolumeId } from "@holdfast/controller/commands/claim/claim-volumes";
+import { claimVolumeId } from "@holdfast/shared/claim-volume-id";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { until } from "../harness/until.ts";

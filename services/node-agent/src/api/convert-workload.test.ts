@@ -1,5 +1,7 @@
+import { claimVolumeId } from "@holdfast/shared/claim-volume-id";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { PrepareWorkloadRequest } from "@holdfast/shared/gen/holdfast/agent/v1/workload";
+import { VolumeLifetime } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { AccessMode, AttachmentMode, type DeepPartial } from "@holdfast/shared/gen/holdfast/v1/common";
 import { describe, expect, test } from "vitest";
 import { prepareFrom } from "./convert-workload.ts";
@@ -38,6 +40,42 @@ describe("a request to prepare a workload", () => {
     const { order } = read({ ...good, volumes: [{ claim: { volume: "data", capability } }] });
     expect(order.claims[0]?.capability?.mountFlags).toEqual(["credentials=canary"]);
     expect(JSON.stringify(order.volumes)).not.toContain("canary");
+  });
+
+  const scratch = {
+    alias: "scratch",
+    capability: {
+      attachmentMode: AttachmentMode.ATTACHMENT_MODE_FILE_SYSTEM,
+      accessMode: AccessMode.ACCESS_MODE_SINGLE_NODE_WRITER,
+    },
+    template: {
+      lifetime: VolumeLifetime.VOLUME_LIFETIME_EPHEMERAL,
+      plugin: "csi.example",
+      capacity: { requiredBytes: 10n },
+      parameters: { b: "canary", a: "1" },
+    },
+  };
+
+  test("the volume of a template is known by the id that the controller gives it; the same again in another order is the same", () => {
+    const { order } = read({ ...good, volumes: [{ claim: scratch }] });
+    const volume = claimVolumeId("web", "scratch");
+    expect(order.claims).toMatchObject([{ alias: "scratch", volume, template: expect.any(String) }]);
+    expect(order.volumes).toEqual([{ alias: "scratch", volume, readOnly: false, places: [] }]);
+    const swapped = { ...scratch, template: { ...scratch.template, parameters: { a: "1", b: "canary" } } };
+    expect(read({ ...good, volumes: [{ claim: swapped }] }).order).toEqual(order);
+    const larger = { ...scratch, template: { ...scratch.template, capacity: { requiredBytes: 11n } } };
+    expect(read({ ...good, volumes: [{ claim: larger }] }).order.claims).not.toEqual(order.claims);
+    // Parameters are the plugin's own, and out of the journal as well.
+    expect(JSON.stringify(order.volumes)).not.toContain("canary");
+  });
+
+  test("a template names no volume, and has the alias and the capability of its claim", () => {
+    const { template } = scratch;
+    expect(fieldsOf({ ...good, volumes: [{ claim: { volume: "data", template } }] })).toEqual([
+      "volumes[0].claim.volume",
+      "volumes[0].claim.alias",
+      "volumes[0].claim.capability",
+    ]);
   });
 
   test("every violation is told at once", () => {

@@ -1,6 +1,7 @@
 /** Messages of holdfast.agent.v1.WorkloadService ↔ orders and answers. */
 
 import { msOfDuration } from "@holdfast/model/wire-duration";
+import { claimVolumeId } from "@holdfast/shared/claim-volume-id";
 import type { Duration } from "@holdfast/shared/gen/google/protobuf/duration";
 import {
   type ContainerMount,
@@ -17,7 +18,7 @@ import { type DeepPartial, UsageUnit, WatchKind } from "@holdfast/shared/gen/hol
 import { accessModeFrom, attachmentModeFrom } from "@holdfast/shared/grpc/convert-model";
 import type { ContainerPlace, Propagation, WorkloadName, WorkloadVolume } from "../domain/workload-machine.ts";
 import type { WantedClaim } from "../workloads/controller-claims.ts";
-import { claimMessage } from "../workloads/convert-claim.ts";
+import { claimMessage, templateText } from "../workloads/convert-claim.ts";
 import type { WorkloadChange } from "../workloads/workload-feed.ts";
 import type { WorkloadOrder } from "../workloads/workload-manager.ts";
 import type { WorkloadVolumeStats } from "../workloads/workload-stats.ts";
@@ -64,8 +65,8 @@ export function prepareFrom(request: PrepareWorkloadRequest): {
     ...name,
     replaces,
     requestId,
-    claims: parts.map(({ claim }) => claim),
-    volumes: parts.map(({ volume }) => volume),
+    claims: parts.map(({ claim }) => broughtBy(request.workload, claim)),
+    volumes: parts.map(({ claim, volume }) => ({ ...volume, volume: broughtBy(request.workload, claim).volume })),
   };
   return { order, waitMs };
 }
@@ -83,13 +84,27 @@ function volumeFrom(
   return { claim: wanted, volume: { alias, volume, readOnly, places } };
 }
 
+/** What a template makes is known by its id before it is there. */
+const broughtBy = (workload: string, claim: WantedClaim): WantedClaim =>
+  claim.template === undefined ? claim : { ...claim, volume: claimVolumeId(workload, claim.alias) };
+
 function claimFrom(checks: Checks, field: string, claim: ClaimSpec | undefined): WantedClaim {
   const { volume = "", alias = "", readOnly = false, capability } = claim ?? {};
   if (claim === undefined) return { volume, alias, readOnly, capability: undefined };
-  checks.that(claim.template === undefined, `${field}.template`, "is for ClaimService alone: make the claim there");
-  checks.id(`${field}.volume`, volume);
+  const { template } = claim;
+  if (template === undefined) checks.id(`${field}.volume`, volume);
+  else {
+    checks.that(volume === "", `${field}.volume`, "has to be empty with a template, which makes it");
+    checks.that(alias !== "", `${field}.alias`, "is required with a template: the volume is named after it");
+    checks.that(
+      capability !== undefined,
+      `${field}.capability`,
+      "is required with a template: the volume is made with it",
+    );
+  }
   if (alias !== "") checks.id(`${field}.alias`, alias);
-  const wanted = { volume, alias: alias === "" ? volume : alias, readOnly };
+  const brought = template === undefined ? {} : { template: templateText(template) };
+  const wanted = { volume, alias: alias === "" ? volume : alias, readOnly, ...brought };
   if (capability === undefined) return { ...wanted, capability: undefined };
   const { fsType, mountFlags, volumeMountGroup } = capability;
   const accessMode = accessModeFrom(capability.accessMode);

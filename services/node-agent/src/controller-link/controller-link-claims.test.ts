@@ -3,8 +3,9 @@ import {
   ReleaseClaimsResponse,
   RequestClaimsResponse,
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
-import { ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { ClaimState, VolumeTemplate } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { expect, test } from "vitest";
+import { templateText } from "../workloads/convert-claim.ts";
 import { type ClaimsClient, createControllerLinkClaims } from "./controller-link-claims.ts";
 
 const name = { namespace: "ns", workload: "web" };
@@ -81,6 +82,13 @@ test("speaks for its own node; queues only behind what it replaces; a watch name
     { ...name, node: "node-a", claimUids: ["u"] },
     { ...name, node: "node-a", claimUids: ["u"] },
   ]);
+  const template = VolumeTemplate.fromPartial({ plugin: "csi.example", capacity: { requiredBytes: 10n } });
+  const brought = { alias: "scratch", volume: "web-scratch-1", readOnly: false, capability: undefined };
+  await claims.request(
+    { ...name, claims: [{ ...brought, template: templateText(template) }], requestId: "r", after: [] },
+    anyTime,
+  );
+  expect(requests[4]).toMatchObject({ claims: [{ alias: "scratch", volume: "", template }] });
   expect(requests[2]).not.toHaveProperty("claims");
   expect(requests[2]).not.toHaveProperty("queue");
 });

@@ -3,6 +3,9 @@ import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import type { Epoch } from "@holdfast/model/epoch";
 import type { WorkloadName } from "../domain/workload-machine.ts";
 
+/** A VolumeTemplate in base64, its maps in order: the same content is the same text. */
+export type Template = string;
+
 /** How a volume is asked for; lives as long as the call that carries it. */
 export interface WantedClaim {
   readonly alias: string;
@@ -17,6 +20,8 @@ export interface WantedClaim {
         readonly volumeMountGroup: string;
       }
     | undefined;
+  /** Of the volume that it brings, whose id `volume` is: the message of its runner, which only a controller reads. */
+  readonly template?: Template;
 }
 
 export type ClaimPhaseSeen =

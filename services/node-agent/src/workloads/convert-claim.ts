@@ -1,5 +1,12 @@
 /** Claims: messages of holdfast.v1 ↔ what the workloads know of them. */
-import { type Claim, type ClaimSpec, ClaimState, type DeepPartial } from "@holdfast/shared/gen/holdfast/v1/claim";
+import {
+  type Claim,
+  type ClaimSpec,
+  ClaimState,
+  type DeepPartial,
+  VolumeTemplate,
+} from "@holdfast/shared/gen/holdfast/v1/claim";
+import type { Topology } from "@holdfast/shared/gen/holdfast/v1/common";
 import {
   accessModeFrom,
   accessModeMessage,
@@ -7,7 +14,7 @@ import {
   attachmentModeMessage,
   epochMessage,
 } from "@holdfast/shared/grpc/convert-model";
-import type { ClaimPhaseSeen, ClaimSeen, WantedClaim } from "./controller-claims.ts";
+import type { ClaimPhaseSeen, ClaimSeen, Template, WantedClaim } from "./controller-claims.ts";
 
 const claimStates: Readonly<Record<ClaimPhaseSeen, ClaimState>> = {
   QUEUED: ClaimState.CLAIM_STATE_QUEUED,
@@ -61,10 +68,40 @@ export const claimSeenFrom = (claim: Claim): ClaimSeen => {
   };
 };
 
-export const claimSpecMessage = ({ volume, alias, readOnly, capability }: WantedClaim): DeepPartial<ClaimSpec> => ({
-  volume,
-  alias,
-  readOnly,
+const sorted = <T>(map: { readonly [key: string]: T }): { [key: string]: T } =>
+  Object.fromEntries(Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1)));
+
+const placesInOrder = (places: readonly Topology[]): Topology[] =>
+  places.map(({ segments }) => ({ segments: sorted(segments) }));
+
+/** A repeat is the same request in whatever order its maps come. */
+export const templateText = (template: VolumeTemplate): Template => {
+  const { parameters, mutableParameters, labels, secrets, topology } = template;
+  const inOrder: VolumeTemplate = {
+    ...template,
+    parameters: sorted(parameters),
+    mutableParameters: sorted(mutableParameters),
+    labels: sorted(labels),
+    secrets: sorted(secrets),
+    topology: topology && {
+      required: placesInOrder(topology.required),
+      preferred: placesInOrder(topology.preferred),
+    },
+  };
+  return Buffer.from(VolumeTemplate.encode(inOrder).finish()).toString("base64");
+};
+
+export const claimSpecMessage = (wanted: WantedClaim): DeepPartial<ClaimSpec> => {
+  const { volume, alias, readOnly, capability, template } = wanted;
+  // With a template the controller names the volume.
+  const asked =
+    template === undefined
+      ? { volume }
+      : { volume: "", template: VolumeTemplate.decode(Buffer.from(template, "base64")) };
+  return { ...asked, alias, readOnly, ...capabilityPart(capability) };
+};
+
+const capabilityPart = (capability: WantedClaim["capability"]): DeepPartial<ClaimSpec> => ({
   ...(capability === undefined
     ? {}
     : {

@@ -1,7 +1,9 @@
 import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { VolumeTemplate } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { anyCaller } from "../testing/model-agent.ts";
 import { away, startWorkloadRig, type WorkloadRig, webName, webOrder } from "../testing/workload-rig.ts";
+import { templateText } from "./convert-claim.ts";
 import type { WorkloadView } from "./workload-views.ts";
 
 let rig: WorkloadRig;
@@ -43,6 +45,29 @@ const prepared = async (...aliases: readonly string[]): Promise<WorkloadView> =>
 };
 const phase = () => rig.ledger().agent().workloads["ns/web"]?.phase;
 const release = (waitMs = 0) => rig.workloads().release(webName, waitMs, anyCaller);
+
+const brought = (requiredBytes = 10n) => {
+  const order = webOrder();
+  const template = templateText(VolumeTemplate.fromPartial({ plugin: "csi.example", capacity: { requiredBytes } }));
+  return { ...order, claims: order.claims.map((claim) => ({ ...claim, template })) };
+};
+
+describe("a workload whose claim brings its volume", () => {
+  test("is the same again by the whole template, and another one by another size", async () => {
+    const first = prepare(brought());
+    await rig.settle();
+    await rig.claims.permit(uidOf("data"));
+    await first.done;
+    expect(first.outcome.view).toMatchObject({ ready: true });
+    const again = prepare(brought());
+    await again.done;
+    expect(again.outcome.view).toMatchObject({ ready: true });
+    expect(rig.claims.asked.filter((call) => call.startsWith("request"))).toEqual(["request web data"]);
+    const other = prepare(brought(11n));
+    await other.done;
+    expect(other.outcome.reason).toBe("CLAIM_EXISTS");
+  });
+});
 
 describe("preparing a workload", () => {
   test("[Z1] nothing is asked of a controller before the wish is journalled", async () => {

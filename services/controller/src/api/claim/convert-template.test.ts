@@ -1,3 +1,4 @@
+import { claimVolumeId } from "@holdfast/shared/claim-volume-id";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import {
   ClaimSpec,
@@ -7,7 +8,6 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
 import { expect, it } from "vitest";
-import { claimVolumeId } from "../../commands/claim/claim-volumes.ts";
 import { validateCreateClaims } from "../../commands/claim/validate-claims.ts";
 import { createChecks, refuseAll } from "../check-request.ts";
 import { claimsInput } from "./convert-claim.ts";

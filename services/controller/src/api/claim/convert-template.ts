@@ -1,6 +1,7 @@
 /** The template of a claim's volume → the request for the volume. */
+
+import { claimVolumeId } from "@holdfast/shared/claim-volume-id";
 import { VolumeLifetime, type VolumeTemplate } from "@holdfast/shared/gen/holdfast/v1/claim";
-import { claimVolumeId } from "../../commands/claim/claim-volumes.ts";
 import type { CreateVolumeInput } from "../../commands/model.ts";
 import { withNamespace } from "../../domain/secret/secret.ts";
 import { type SecretRefs, secretFamilies, type VolumeCapability } from "../../domain/volume/volume.ts";

@@ -4,12 +4,13 @@ import {
   ReleaseClaimsRequest,
   RequestClaimsRequest,
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
-import { type Claim, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { type Claim, ClaimState, VolumeLifetime, type VolumeTemplate } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { CallContext } from "@holdfast/shared/grpc/call-context";
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createWorld, type World } from "../../../../../test/support/controller/world.ts";
+import { capability, createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
 import { checkCaller } from "../../nodes/controller-link-service.ts";
+import { capabilityMessage } from "../convert-message.ts";
 import { createLinkClaims } from "./link-claims.ts";
 
 let world: World;
@@ -86,6 +87,40 @@ describe("the claims that an agent asks for", () => {
     const again = await request({ claims: [{ volume: "a" }], requestId: "other" });
     expect(again.map(({ uid }) => uid)).toEqual(first.map(({ uid }) => uid));
     await world.idle();
+  });
+
+  const template = {
+    lifetime: VolumeLifetime.VOLUME_LIFETIME_EPHEMERAL,
+    plugin,
+    capacity: { requiredBytes: 10n },
+  };
+  const scratch = { alias: "scratch", capability: capabilityMessage(capability()), template };
+
+  test("bring their volumes: one by the key of the claim, gone with the claim", async () => {
+    const [first] = await request({ claims: [scratch] });
+    const [again] = await request({ claims: [scratch], requestId: "other" });
+    expect(again).toMatchObject({ uid: first?.uid, volume: first?.volume });
+    await world.idle();
+    expect(states(await request({ claimUids: [first?.uid ?? ""] }))).toEqual(["scratch:ACTIVE"]);
+    expect(await world.countOf({ index: "volume-all", value: "all" })).toBe(1);
+    await release({ claimUids: [first?.uid ?? ""] });
+    await world.idle();
+    expect(await world.countOf({ index: "volume-all", value: "all" })).toBe(0);
+    expect(world.backend.volumes()).toEqual([]);
+  });
+
+  test("bring new storage alone: a host reads by no secret and from no source that it has no claim on", async () => {
+    const ask = (change: DeepPartial<VolumeTemplate>) =>
+      failure(request({ claims: [{ ...scratch, template: { ...template, ...change } }] }));
+    expect(await ask({ secrets: { node_stage: { ref: "secret:login" } }, snapshot: "s" })).toMatchObject({
+      fields: ["claims[0].template.secrets", "claims[0].template.snapshot"],
+    });
+    expect(await ask({ volume: "data" })).toMatchObject({ fields: ["claims[0].template.volume"] });
+    expect(world.backend.calls).toEqual([]);
+    expect(await failure(request({ claims: [scratch] }, { role: "node", name: "n2" }))).toMatchObject({
+      reason: "PERMISSION_DENIED",
+    });
+    expect(await world.countOf({ index: "volume-all", value: "all" })).toBe(0);
   });
 
   test("follow the workloads that they replace, before all others", async () => {

@@ -2,6 +2,7 @@ import {
   AgentLinkServiceDefinition,
   type RequestClaimsRequest,
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import type { VolumeTemplate } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import { validateCreateClaims, validateSelection } from "../../commands/claim/validate-claims.ts";
 import type { ClaimView } from "../../commands/model.ts";
@@ -51,9 +52,8 @@ export const createLinkClaims = (
       if (request.claimUids.length > 0) return { claims: (await watch(request, context)).map(claimMessage) };
       const checks = createChecks();
       const input = { ...claimsInput(request, checks), after: request.afterWorkloads };
-      // A node has no volumes made.
       for (const [i, { template }] of request.claims.entries())
-        if (template !== undefined) checks.complain(`claims[${i}].template`, "is for ClaimService alone");
+        onlyNewStorage(`claims[${i}].template`, template, checks);
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
       refuseAll(checks, () => validateCreateClaims(input, deps.granted));
       checkCaller(request.node, context);
@@ -85,6 +85,15 @@ export const createLinkClaims = (
       return { claims: views.map(claimMessage) };
     },
   };
+};
+
+/** A node has nothing but empty storage made: by a secret or a source it could read more than what it has claims on. */
+const onlyNewStorage = (field: string, template: VolumeTemplate | undefined, checks: Checks): void => {
+  if (template === undefined) return;
+  const instead = "is for ClaimService alone: a host could read by it what it has no claim on; make the claim there";
+  if (Object.keys(template.secrets).length > 0) checks.complain(`${field}.secrets`, `${instead}, with stored secrets`);
+  for (const source of ["snapshot", "volume"] as const)
+    if (template[source] !== undefined) checks.complain(`${field}.${source}`, instead);
 };
 
 const checkNode = (node: string, checks: Checks): void => {

@@ -1,5 +1,6 @@
 /** Claims that bring their volumes, through whole controllers that die at any commit and any call. */
 import { createSqliteStore } from "@holdfast/controller/store/sqlite/sqlite-store";
+import { claimVolumeId } from "@holdfast/shared/claim-volume-id";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { afterEach, describe, expect, it } from "vitest";
 import {
@@ -18,7 +19,6 @@ import { reconcileFailpoints } from "../../reconcile/failpoints.ts";
 import { encodeCut } from "../../records/snapshot-codec.ts";
 import { commitOf } from "../../store/test-commits.ts";
 import type { CreateClaimsInput, CreateVolumeInput } from "../model.ts";
-import { claimVolumeId } from "./claim-volumes.ts";
 
 let world: World;
 afterEach(async () => {

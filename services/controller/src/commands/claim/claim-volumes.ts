@@ -3,7 +3,6 @@
  * finds the volume of the first one, and no second is made (CV1). Nothing is asked of its plugin before the claim is stored, as it is made for the
  * node of that claim.
  */
-import { createHash } from "node:crypto";
 import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { isLeaving } from "../../domain/claim/ephemeral.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
@@ -12,20 +11,7 @@ import type { Caller, CreateClaimsInput, CreateVolumeInput } from "../model.ts";
 import { createVolumeCommand } from "../volume/create-volume.ts";
 import { deleteVolumeCommand } from "../volume/delete-volume.ts";
 
-const hashDigits = 16;
-const readable = 64 - hashDigits - 1;
-
-/** CV1. Readable as far as there is room and the rules for ids allow; the digest tells keys apart that read the same. */
-export const claimVolumeId = (workload: string, alias: string): string => {
-  const digest = createHash("sha256").update(`${workload}\n${alias}`).digest("hex").slice(0, hashDigits);
-  const words = `${workload}-${alias}`
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, "-")
-    .replace(/^-/, "");
-  return [...(words === "" ? [] : [words.slice(0, readable)]), digest].join("-");
-};
-
-const leaving = (volume: VolumeRecord): HoldfastError =>
+export const volumeLeavingWithClaim = (volume: VolumeRecord): HoldfastError =>
   new HoldfastError({
     kind: "aborted",
     reason: "VOLUME_BUSY",
@@ -36,7 +22,7 @@ const leaving = (volume: VolumeRecord): HoldfastError =>
 /** As a volume that can be claimed: the one that stands, or a new one. */
 const ensure = async (deps: CommandDeps, wanted: CreateVolumeInput, caller: Caller): Promise<void> => {
   const standing = (await deps.records.get(wanted))?.volume;
-  if (standing !== undefined && isLeaving(standing)) throw leaving(standing);
+  if (standing !== undefined && isLeaving(standing)) throw volumeLeavingWithClaim(standing);
   await createVolumeCommand(deps)(wanted, caller);
 };
 
