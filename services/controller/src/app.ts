@@ -239,7 +239,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       clock,
       tracing,
     };
-    const placement = wirePlacement(command, work.signal);
+    const placement = wirePlacement(command, quotas, work.signal);
     const nodeParts = wireNodes({
       ...basics,
       config,

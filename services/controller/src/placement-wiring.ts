@@ -4,18 +4,25 @@ import type { CommandDeps } from "./commands/command-deps.ts";
 import { createNodePlaces } from "./commands/node/node-places.ts";
 import { checkPlacementQuery } from "./commands/placement/check-placement.ts";
 import { createKnownCapacity } from "./commands/placement/known-capacity.ts";
+import { createTemplateVolumes } from "./commands/placement/template-volumes.ts";
 import { createNodeIndex } from "./records/node-index.ts";
+import type { QuotaRecords } from "./records/quota/quota-records.ts";
 
 export const wirePlacement = (
-  { nodes, records, plugins, gate, clock }: Pick<CommandDeps, "nodes" | "records" | "plugins" | "gate" | "clock">,
+  command: Omit<CommandDeps, "feed" | "ids">,
+  quotas: Pick<QuotaRecords, "get">,
   signal: AbortSignal,
 ) => {
+  const { nodes, records, plugins, gate, clock, secrets } = command;
   const index = createNodeIndex(nodes, signal);
   const capacityOf = createKnownCapacity({ plugins, clock }, signal);
+  const checkPlacement = checkPlacementQuery({
+    ...{ records, plugins, gate, secrets, index, capacityOf },
+    templates: createTemplateVolumes({ ...command, quotas }),
+  });
   return {
     places: createNodePlaces({ index, records }),
-    service: createPlacementService({
-      checkPlacement: checkPlacementQuery({ records, plugins, gate, index, capacityOf }),
-    }),
+    checkPlacement,
+    service: createPlacementService({ checkPlacement, granted: secrets.granted }),
   };
 };

@@ -37,6 +37,7 @@ import { createAuditRecords } from "@holdfast/controller/records/audit-records";
 import { runChangeFeed } from "@holdfast/controller/records/change-feed";
 import { createChanges, nodeChangeKey } from "@holdfast/controller/records/changes";
 import { createOrphanRecords } from "@holdfast/controller/records/orphan-records";
+import { createQuotaRecords } from "@holdfast/controller/records/quota/quota-records";
 import { createRosterRecords } from "@holdfast/controller/records/roster-records";
 import { createSharerRecords } from "@holdfast/controller/records/sharer-records";
 import { createVolumeScan } from "@holdfast/controller/records/volume/volume-scan";
@@ -223,7 +224,8 @@ export const startControllerLife = async (deps: ControllerLifeDeps) => {
   registry.onChange(nodeLog.note);
   const drains = createDrainKeeper({ nodes: registry, records, clock, log, signal, changed: nodeLog.note });
   const fences = createFenceKeeper({ ...acting, nodes: registry, wake: reconciler.wake, changed: nodeLog.note });
-  const placement = wirePlacement(command, signal);
+  const quotas = createQuotaRecords({ store, clock, ids, signal });
+  const placement = wirePlacement(command, quotas, signal);
   const listExternalVolumes = listExternalVolumesQuery({ records, plugins, listings });
   const api = {
     commands,

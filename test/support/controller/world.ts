@@ -38,6 +38,7 @@ import { createChanges } from "@holdfast/controller/records/changes";
 import { createDamagedRecords } from "@holdfast/controller/records/damaged-records";
 import { createOrphanRecords } from "@holdfast/controller/records/orphan-records";
 import { createPluginRecords, type PluginRecords } from "@holdfast/controller/records/plugin-records";
+import { createQuotaRecords } from "@holdfast/controller/records/quota/quota-records";
 import { createCutRecords } from "@holdfast/controller/records/snapshot-records";
 import { createVolumeRecords } from "@holdfast/controller/records/volume/volume-records";
 import { createVolumeScan } from "@holdfast/controller/records/volume/volume-scan";
@@ -425,6 +426,8 @@ export const createWorld = async (
       records,
       pluginRecords,
       secrets,
+      command: commandDeps,
+      quotas: createQuotaRecords({ store, clock, ids, signal }),
       commands,
       orphans,
       twoWay,
@@ -477,8 +480,10 @@ export const createWorld = async (
     attachLimit,
     away,
     /** Of the controller that runs now. */
-    placement: () =>
-      wirePlacement({ nodes, records: controller.records, plugins: backend, gate, clock }, controller.life.signal),
+    placement: () => wirePlacement(controller.command, controller.quotas, controller.life.signal),
+    get quotas() {
+      return controller.quotas;
+    },
     get commands() {
       return controller.commands;
     },

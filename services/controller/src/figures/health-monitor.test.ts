@@ -2,12 +2,9 @@ import type { VolumeHealthEntry } from "@holdfast/model/health";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../../../../test/support/controller/world.ts";
-import { checkPlacementQuery } from "../commands/placement/check-placement.ts";
-import { createKnownCapacity } from "../commands/placement/known-capacity.ts";
 import type { Outcome } from "../domain/outcome.ts";
 import type { OrphanFinding } from "../domain/repair/orphan.ts";
 import { readListing } from "../reconcile/two-way/two-way-listing.ts";
-import { createNodeIndex } from "../records/node-index.ts";
 import { createHealthMonitor, type HealthMonitor } from "./health-monitor.ts";
 import { createLostVolumes } from "./lost-volumes.ts";
 
@@ -248,16 +245,9 @@ describe("[C76] what a node says is wrong", () => {
 
 describe("[C77] placement", () => {
   const obstacles = async () => {
-    const check = checkPlacementQuery({
-      records: world.records,
-      plugins: world.backend,
-      gate: world.gate,
-      index: createNodeIndex(world.nodes, new AbortController().signal),
-      capacityOf: createKnownCapacity({ plugins: world.backend, clock: world.clock }, new AbortController().signal),
-    });
     const question = { namespace: "default", workload: "asker", nodes: [], after: [], feasibleOnly: false };
     const claims = [{ volume: "a", alias: "", capability: undefined, readOnly: false }];
-    const { items } = await check({ ...question, claims }, { size: 10, after: undefined });
+    const { items } = await world.placement().checkPlacement({ ...question, claims }, { size: 10, after: undefined });
     return Object.fromEntries(items.map(({ node, reasons }) => [node, reasons.map(({ obstacle }) => obstacle)]));
   };
   const said = async (...statuses: VolumeHealthEntry["status"][]) => {

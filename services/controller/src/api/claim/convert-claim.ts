@@ -136,7 +136,12 @@ export const claimMessage = (view: ClaimView): WireClaim =>
   view.kind === "living" ? living(view.claim, view) : over(view.claim);
 
 /** A claim that brings its volume is for the volume that its key names. */
-const withTemplate = (field: string, request: ClaimsRequest, spec: WireSpec, checks: Checks): ClaimSpec => {
+export const withTemplate = (
+  field: string,
+  request: Pick<ClaimsRequest, "namespace" | "workload" | "requestId">,
+  spec: WireSpec,
+  checks: Checks,
+): ClaimSpec => {
   const plain = claimSpecFrom(field, spec, checks);
   if (spec.template === undefined) return plain;
   if (spec.volume !== "") checks.complain(`${field}.volume`, "has to be empty with a template, which makes it");
@@ -149,7 +154,7 @@ const withTemplate = (field: string, request: ClaimsRequest, spec: WireSpec, che
   return { ...plain, volume: template.id, template };
 };
 
-export const claimSpecFrom = (field: string, spec: WireSpec, checks: Checks): ClaimSpec => ({
+const claimSpecFrom = (field: string, spec: WireSpec, checks: Checks): ClaimSpec => ({
   volume: spec.volume,
   alias: spec.alias,
   capability:

@@ -8,27 +8,22 @@ import {
 import type { CheckPlacementInput, NodePlacement } from "../../commands/placement/placement-model.ts";
 import type { PlacementReason } from "../../domain/placement/placement-reason.ts";
 import type { Checks } from "../check-request.ts";
-import { claimSpecFrom } from "../claim/convert-claim.ts";
+import { withTemplate } from "../claim/convert-claim.ts";
 import { poolMessage } from "../plugin/convert-plugin.ts";
 
 export const placementInput = (request: CheckPlacementRequest, checks: Checks): CheckPlacementInput => {
-  for (const [i, { template }] of request.claims.entries())
-    if (template !== undefined)
-      checks.complain(
-        `claims[${i}].template`,
-        "has no place yet, as its volume is made where the claim is; leave the claim out",
-      );
-  return placementOf(request, checks);
+  const { namespace, workload } = request;
+  return {
+    namespace,
+    workload,
+    claims: request.claims.map((spec, i) =>
+      withTemplate(`claims[${i}]`, { namespace, workload, requestId: "" }, spec, checks),
+    ),
+    nodes: request.nodes,
+    after: request.afterWorkloads,
+    feasibleOnly: request.feasibleOnly,
+  };
 };
-
-const placementOf = (request: CheckPlacementRequest, checks: Checks): CheckPlacementInput => ({
-  namespace: request.namespace,
-  workload: request.workload,
-  claims: request.claims.map((spec, i) => claimSpecFrom(`claims[${i}]`, spec, checks)),
-  nodes: request.nodes,
-  after: request.afterWorkloads,
-  feasibleOnly: request.feasibleOnly,
-});
 
 const reasonMessage = ({ obstacle, holder, topology, slots, ...reason }: PlacementReason): WireReason => ({
   obstacle: WireObstacle[`PLACEMENT_OBSTACLE_${obstacle}`],

@@ -43,7 +43,7 @@ const checkAfter = ({ workload, after = [] }: CreateClaimsInput): readonly Viola
 ];
 
 /** Volumes of templates, by the fields of the templates. */
-const checkTemplates = ({ claims }: CreateClaimsInput, granted: SecretGrants): readonly Violation[] =>
+export const checkTemplates = (claims: CreateClaimsInput["claims"], granted: SecretGrants): readonly Violation[] =>
   claims.slice(0, limits.setMembers).flatMap(({ template }, i) =>
     template === undefined
       ? []
@@ -69,7 +69,7 @@ export const validateCreateClaims = (input: CreateClaimsInput, granted: SecretGr
     ...checkAliases(input.claims.slice(0, limits.setMembers)),
     ...checkDeadline("queue.deadline", input.queue.deadlineMs),
     ...checkAfter(input),
-    ...checkTemplates(input, granted),
+    ...checkTemplates(input.claims, granted),
     ...checkString("request_id", input.requestId),
   ]);
 

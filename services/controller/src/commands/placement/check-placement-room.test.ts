@@ -1,10 +1,7 @@
 /** Volumes that are made for the node of their first claim: where that may be, and where their plugin says there is no room. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { caller, createWorld, plugin, volumeInput, type World } from "../../../../../test/support/controller/world.ts";
-import { createNodeIndex } from "../../records/node-index.ts";
 import type { CreateVolumeInput } from "../model.ts";
-import { checkPlacementQuery } from "./check-placement.ts";
-import { createKnownCapacity } from "./known-capacity.ts";
 
 let world: World;
 
@@ -30,19 +27,9 @@ const asked = () => world.backend.calls.filter((call) => call.startsWith("capaci
 
 /** By node: what speaks against it. */
 const check = async (...volumes: readonly string[]) => {
-  const { signal } = new AbortController();
-  const { records, backend: plugins, gate, clock, nodes } = world;
-  const index = createNodeIndex(nodes, signal);
-  const ask = checkPlacementQuery({
-    records,
-    plugins,
-    gate,
-    index,
-    capacityOf: createKnownCapacity({ plugins, clock }, signal),
-  });
   const claims = volumes.map((volume) => ({ volume, alias: "", capability: undefined, readOnly: false }));
   const input = { namespace: "default", workload: "web", claims, nodes: [], after: [], feasibleOnly: false };
-  const { items } = await ask(input, { size: 500, after: undefined });
+  const { items } = await world.placement().checkPlacement(input, { size: 500, after: undefined });
   return Object.fromEntries(items.map(({ node, reasons }) => [node, reasons]));
 };
 

@@ -8,22 +8,12 @@ import { sample } from "../../../../../test/support/full.ts";
 import type { NodePlugin, NodeRecord } from "../../domain/node/node.ts";
 import type { PlacementObstacle } from "../../domain/placement/placement-reason.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
-import { createNodeIndex } from "../../records/node-index.ts";
-import { checkPlacementQuery } from "./check-placement.ts";
-import { createKnownCapacity } from "./known-capacity.ts";
 import type { CheckPlacement, CheckPlacementInput, NodePlacement } from "./placement-model.ts";
 
 let world: World;
 let check: CheckPlacement;
 
-const queryOf = (at: World): CheckPlacement =>
-  checkPlacementQuery({
-    records: at.records,
-    plugins: at.backend,
-    gate: at.gate,
-    index: createNodeIndex(at.nodes, new AbortController().signal),
-    capacityOf: createKnownCapacity({ plugins: at.backend, clock: at.clock }, new AbortController().signal),
-  });
+const queryOf = (at: World): CheckPlacement => at.placement().checkPlacement;
 
 const question = (volumes: readonly string[], change: Partial<CheckPlacementInput> = {}): CheckPlacementInput => ({
   namespace: "default",
@@ -241,6 +231,7 @@ const reasonOf: Record<PlacementObstacle, readonly string[]> = {
   STORAGE_INACCESSIBLE: [],
   STORAGE_UNREACHABLE: [],
   STORE_UNVETTED: ["STORE_UNVETTED"],
+  QUOTA_EXCEEDED: ["QUOTA_EXCEEDED"],
 };
 
 const modes = accessModes.filter((mode) => mode !== "UNKNOWN");

@@ -9,7 +9,7 @@ import {
   placeOn,
   questionOf,
 } from "../../domain/placement/placement.ts";
-import { type AskedClaim, askOf, type VolumeAsk } from "../../domain/placement/placement-ask.ts";
+import { type AskedClaim, askOf, unusable, type VolumeAsk } from "../../domain/placement/placement-ask.ts";
 import type { BackendCapacity } from "../../domain/plugin/backend-capacity.ts";
 import { volumeKey } from "../../domain/volume/volume.ts";
 import type { IndexedNode, NodeIndex } from "../../records/node-index.ts";
@@ -17,9 +17,12 @@ import type { CommandDeps } from "../command-deps.ts";
 import { nodeNotFound } from "../errors.ts";
 import type { KnownCapacity } from "./known-capacity.ts";
 import type { CheckPlacement, CheckPlacementInput, NodePlacement } from "./placement-model.ts";
+import { isReason, type TemplateVolumes } from "./template-volumes.ts";
 import { validateCheckPlacement } from "./validate-placement.ts";
 
 export interface CheckPlacementDeps extends Pick<CommandDeps, "records" | "plugins" | "gate"> {
+  readonly secrets: Pick<CommandDeps["secrets"], "granted">;
+  readonly templates: TemplateVolumes;
   readonly index: NodeIndex;
   readonly capacityOf: KnownCapacity;
 }
@@ -35,6 +38,8 @@ export const checkPlacementQuery = ({
   records,
   plugins,
   gate,
+  secrets,
+  templates,
   index,
   capacityOf,
 }: CheckPlacementDeps): CheckPlacement => {
@@ -47,10 +52,24 @@ export const checkPlacementQuery = ({
     }));
     const refs = [...new Map(asked.map(({ ref }) => [volumeKey(ref), ref])).values()];
     const found = await records.recentMany(refs);
-    const volumes = new Map(refs.map((ref, i) => [volumeKey(ref), found[i]?.volume]));
+    const standing = new Map(refs.map((ref, i) => [volumeKey(ref), found[i]?.volume]));
+    const brought = await templates(
+      input.claims.flatMap(({ template }) => template ?? []),
+      standing,
+    );
+    const volumes = new Map(
+      [...standing].map(([key, volume]) => {
+        const own = brought.get(key);
+        return [key, own === undefined || isReason(own) ? volume : own];
+      }),
+    );
     const gone = new Set([input.workload, ...input.after]);
     const after = followed([...volumes.values()], input.after);
-    const asks = asked.map((each) => askOf(each, volumes.get(volumeKey(each.ref)), input.workload, gone, after));
+    const asks = asked.map((each) => {
+      const own = brought.get(volumeKey(each.ref));
+      if (own !== undefined && isReason(own)) return unusable(each, own.plugin, own);
+      return askOf(each, volumes.get(volumeKey(each.ref)), input.workload, gone, after);
+    });
     const { open, reason } = gate.state();
     return questionOf(asks, open ? undefined : `nothing is granted before the store is vetted: ${reason}`);
   };
@@ -121,7 +140,7 @@ export const checkPlacementQuery = ({
   };
 
   return async (input, { size, after = "" }) => {
-    validateCheckPlacement(input);
+    validateCheckPlacement(input, secrets.granted);
     for (const name of input.nodes) if (index.get(name) === undefined) throw nodeNotFound(name);
     const question = await questionFor(input);
     const rooms = createRooms(question);

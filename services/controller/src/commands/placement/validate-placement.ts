@@ -6,7 +6,8 @@ import {
   limits,
   type Violation,
 } from "../../domain/limits.ts";
-import { checkAliases, checkCount } from "../claim/validate-claims.ts";
+import type { SecretGrants } from "../../domain/secret/secret-scope.ts";
+import { checkAliases, checkCount, checkTemplates } from "../claim/validate-claims.ts";
 import { refuse } from "../volume/validate-volume.ts";
 import type { CheckPlacementInput } from "./placement-model.ts";
 
@@ -18,7 +19,7 @@ const checkNodes = (nodes: readonly string[]): readonly Violation[] => [
   ...nodes.slice(0, limits.pageSize).flatMap((name, i) => checkId(`nodes[${i}]`, name)),
 ];
 
-export const validateCheckPlacement = (input: CheckPlacementInput): void =>
+export const validateCheckPlacement = (input: CheckPlacementInput, granted: SecretGrants): void =>
   refuse([
     ...checkId("namespace", input.namespace),
     ...checkWorkload("workload", input.workload),
@@ -31,6 +32,7 @@ export const validateCheckPlacement = (input: CheckPlacementInput): void =>
         ...(spec.capability === undefined ? [] : checkCapability(`claims[${i}].capability`, spec.capability)),
       ]),
     ...checkAliases(input.claims.slice(0, limits.setMembers)),
+    ...checkTemplates(input.claims, granted),
     ...checkNodes(input.nodes),
     ...checkCount("after_workloads", input.after.length, 0),
     ...input.after.slice(0, limits.setMembers).flatMap((other, i) => checkWorkload(`after_workloads[${i}]`, other)),

@@ -41,7 +41,7 @@ const lifetimeOf = ({ ephemeral }: CreateVolumeInput | VolumeRecord): string =>
 export const differsFrom = (input: CreateVolumeInput, volume: VolumeRecord): string | undefined =>
   volume.asked === digestOf(content(input)) ? undefined : firstDifference(content(input), content(volume));
 
-const differs = (input: CreateVolumeInput, volume: VolumeRecord): string | undefined => {
+export const differs = (input: CreateVolumeInput, volume: VolumeRecord): string | undefined => {
   if (isRegistered(volume)) return "external_id";
   // It may go with the others of its set, which is not what is asked for here.
   if (volume.restore !== undefined) return "restore";

@@ -145,7 +145,7 @@ const named = (volume: VolumeRecord): ReadonlySet<string> => {
   ]);
 };
 
-const unusable = (asked: AskedClaim, plugin: string, reason: PlacementReason): VolumeAsk => ({
+export const unusable = (asked: AskedClaim, plugin: string, reason: PlacementReason): VolumeAsk => ({
   key: volumeKey(asked.ref),
   id: asked.ref.id,
   plugin,

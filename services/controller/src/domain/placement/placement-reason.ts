@@ -18,7 +18,8 @@ export type PlacementObstacle =
   | "VOLUME_BUSY"
   | "STORAGE_INACCESSIBLE"
   | "STORAGE_UNREACHABLE"
-  | "STORE_UNVETTED";
+  | "STORE_UNVETTED"
+  | "QUOTA_EXCEEDED";
 
 export interface TopologyDifference {
   readonly key: string;
@@ -66,6 +67,7 @@ const passes: Readonly<Record<PlacementObstacle, boolean>> = {
   STORAGE_INACCESSIBLE: true,
   STORAGE_UNREACHABLE: true,
   STORE_UNVETTED: true,
+  QUOTA_EXCEEDED: false,
 };
 
 export const placementReason = (

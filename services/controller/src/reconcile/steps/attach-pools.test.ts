@@ -6,13 +6,10 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { caller, claimsInput, createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
 import { sample } from "../../../../../test/support/full.ts";
 import { createCommands } from "../../commands/commands.ts";
-import { checkPlacementQuery } from "../../commands/placement/check-placement.ts";
-import { createKnownCapacity } from "../../commands/placement/known-capacity.ts";
 import { slotKey } from "../../domain/attachment/slots.ts";
 import { defaultProfile } from "../../domain/plugin/plugin-profile.ts";
 import { withProfile } from "../../domain/plugin/plugin-record.ts";
 import { createChanges } from "../../records/changes.ts";
-import { createNodeIndex } from "../../records/node-index.ts";
 import { createCutRecords } from "../../records/snapshot-records.ts";
 import { slotEntry } from "../../records/volume/volume-codec.ts";
 import { createVolumeRecords } from "../../records/volume/volume-records.ts";
@@ -153,14 +150,7 @@ describe("a pool of two plugins", () => {
     const ask = async (workload: string, volumes: readonly string[], after: readonly string[] = []) => {
       const { claims, namespace } = claimsInput(workload, "n1", volumes);
       const input = { namespace, workload, claims, nodes: ["n1"], after, feasibleOnly: false };
-      const signal = new AbortController().signal;
-      const { records, backend, gate, clock } = world;
-      const check = checkPlacementQuery({
-        ...{ records, plugins: backend, gate },
-        index: createNodeIndex(world.nodes, signal),
-        capacityOf: createKnownCapacity({ plugins: backend, clock }, signal),
-      });
-      return (await check(input, { size: 10, after: undefined })).items[0]?.reasons;
+      return (await world.placement().checkPlacement(input, { size: 10, after: undefined })).items[0]?.reasons;
     };
     const parts = [
       { plugin, used: 2 },
