@@ -6,6 +6,7 @@ import { type App, createApp } from "@holdfast/controller/app";
 import { configSchema } from "@holdfast/controller/config";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
+import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
 import {
   type CreateVolumeRequest,
   type DeepPartial,
@@ -133,6 +134,41 @@ test("storage that both are asked to register at once, under several names, gets
   expect((await one.listVolumes({})).volumes.map(({ externalId }) => externalId).sort()).toEqual(disks);
   expect(backend.state().volumes.size).toBe(disks.length);
   expect(backend.violations()).toEqual([]);
+});
+
+test("a quota is never exceeded by requests at both at once, and each refusal has the numbers", async () => {
+  const all = [await start("one"), await start("two")] as const;
+  const [channel] = channels;
+  if (channel === undefined) throw new Error("no channel");
+  const quotas = createGrpcClient(QuotaServiceDefinition, channel, { log: createMemoryLogger() });
+  const size = 1n << 24n;
+  const limits = { volumes: 20n, bytes: 5n * size };
+  await quotas.setQuota({ namespace: "default", limits, reason: "as ordered" });
+
+  const ask = async (ids: readonly string[]): Promise<readonly string[]> => {
+    const answers = await Promise.allSettled(
+      ids.map((id, i) => all[i % 2 === 0 ? 0 : 1].createVolume({ ...wanted(id), waitFor })),
+    );
+    for (const answer of answers)
+      if (answer.status === "rejected")
+        expect(answer.reason).toMatchObject({
+          reason: "QUOTA_EXCEEDED",
+          message: expect.stringContaining(`may have ${limits.bytes} bytes and has ${limits.bytes}: ${size} more`),
+          metadata: { item: "bytes", limit: `${limits.bytes}`, used: `${limits.bytes}`, asked: `${size}` },
+        });
+    return ids.filter((_, i) => answers[i]?.status === "fulfilled");
+  };
+  const used = async () => (await quotas.getQuota({ namespace: "default" })).quota?.used;
+
+  const made = await ask(Array.from({ length: 20 }, (_, i) => `q${i}`));
+  expect(made).toHaveLength(5);
+  expect(await used()).toMatchObject({ volumes: 5n, bytes: 5n * size });
+  expect(backend.state().volumes.size).toBe(5);
+
+  await all[1].deleteVolume({ namespace: "default", id: made[0] ?? "", waitFor });
+  expect(await ask(Array.from({ length: 6 }, (_, i) => `again-${i}`))).toHaveLength(1);
+  expect(await used()).toMatchObject({ volumes: 5n, bytes: 5n * size });
+  expect(backend.state().volumes.size).toBe(5);
 });
 
 describe("the calls of one plugin", () => {
