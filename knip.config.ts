@@ -27,7 +27,17 @@ const config: KnipConfig = {
       // Run by path from scripts/ and buf.gen.yaml, imported by nothing.
       ignoreDependencies: ["@biomejs/biome", "@bufbuild/buf", "ts-proto"],
       // Programs of the system; scripts/system-needs.mjs sees to them.
-      ignoreBinaries: ["ip", "losetup", "mkfifo", "mount", "nsenter", "redis-server", "systemd-analyze", "umount", "unshare"],
+      ignoreBinaries: [
+        "ip",
+        "losetup",
+        "mkfifo",
+        "mount",
+        "nsenter",
+        "redis-server",
+        "systemd-analyze",
+        "umount",
+        "unshare",
+      ],
     },
     "packages/shared": {
       project: ["src/**/*.ts", "!src/gen/**"],

@@ -11,17 +11,15 @@ import {
   listExternalVolumesQuery,
 } from "@holdfast/controller/commands/volume/list-external-volumes";
 import { createVolumeStats } from "@holdfast/controller/commands/volume/volume-stats";
-import type { NodeRecord } from "@holdfast/controller/domain/node/node";
 import type { RouteOf } from "@holdfast/controller/domain/plugin/instance-reach";
 import { defaultProfile } from "@holdfast/controller/domain/plugin/plugin-profile";
-import type { AuditedAs } from "@holdfast/controller/domain/repair/audit";
 import type { IndexEntry } from "@holdfast/controller/domain/store-types";
 import type { VolumeCapability, VolumeRecord } from "@holdfast/controller/domain/volume/volume";
 import { createConditionMonitor } from "@holdfast/controller/figures/condition-monitor";
 import { createNodeFigures } from "@holdfast/controller/figures/node-figures";
 import { createPluginCatalogue } from "@holdfast/controller/nodes/plugin-catalogue";
 import { wirePlacement } from "@holdfast/controller/placement-wiring";
-import type { Ids, NodeDecisions, Nodes, NodeView, Store, StoreGate } from "@holdfast/controller/ports";
+import type { Ids, NodeDecisions, Nodes, Store, StoreGate } from "@holdfast/controller/ports";
 import { createReconciler } from "@holdfast/controller/reconcile/engine/reconciler";
 import type { ReconcileFailpoint } from "@holdfast/controller/reconcile/failpoints";
 import { createDrainKeeper } from "@holdfast/controller/reconcile/node/drain-keeper";
@@ -53,6 +51,7 @@ import { vetAnew } from "../../../services/controller/src/store/vet-anew.ts";
 import { createFakeAgents, type FakeAgents } from "./fake-agents.ts";
 import { createFakeBackend, type FakeBackend } from "./fake-backend.ts";
 import { createFakeListings } from "./fake-listings.ts";
+import { createFakeNodes } from "./fake-nodes.ts";
 import { createWatchedStore } from "./watched-store.ts";
 
 const secretKey = { id: "k1", key: Buffer.alloc(32, 7) };
@@ -100,81 +99,6 @@ export const claimsInput = (
   queue: { enabled: false, deadlineMs: undefined },
   ...change,
 });
-
-const createFakeNodes = (names: readonly string[], count: Store["count"], others: readonly string[] = []) => {
-  const listeners = new Set<(node: string) => void>();
-  const record = (name: string): NodeRecord => ({
-    name,
-    machineId: `machine-${name}`,
-    bootId: `boot-${name}-1`,
-    journalUid: `journal-${name}-1`,
-    instance: `instance-${name}-1`,
-    nodeEpoch: 1,
-    state: "READY",
-    address: "",
-    version: "0.1.0",
-    verificationScope: "host",
-    plugins: [plugin, ...others].map((each) => ({
-      name: each,
-      version: "1.0.0",
-      instance: `${each}-${name}`,
-      role: "NODE",
-      health: "HEALTHY",
-      healthMessage: "",
-      nodeId: name,
-      maxVolumes: 0,
-      topology: {},
-      capabilities: {},
-    })),
-    registeredAt: 0,
-    updatedAt: 0,
-  });
-  const views = new Map<string, NodeView>(names.map((name) => [name, { record: record(name), live: "alive" }]));
-  const nodes: Nodes &
-    NodeDecisions & {
-      set(name: string, change: Partial<NodeRecord>, live?: NodeView["live"]): void;
-      remove(name: string): void;
-      /** What decisions about nodes were stored with, in order. */
-      readonly audited: AuditedAs[];
-    } = {
-    audited: [],
-    get: (name) => views.get(name),
-    list: () => [...views.values()],
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    set(name, change, live) {
-      const view = views.get(name) ?? { record: record(name), live: "alive" as const };
-      views.set(name, { record: { ...view.record, ...change }, live: live ?? view.live });
-      for (const listener of listeners) listener(name);
-    },
-    remove(name) {
-      views.delete(name);
-      for (const listener of listeners) listener(name);
-    },
-    async change(name, decide, audit) {
-      const view = views.get(name);
-      if (view === undefined) return undefined;
-      const next = decide(view.record);
-      views.set(name, { ...view, record: next });
-      if (next !== view.record && audit !== undefined) nodes.audited.push(audit);
-      if (next !== view.record) for (const listener of listeners) listener(name);
-      return views.get(name);
-    },
-    async forget(name, decide, { index, value }) {
-      const view = views.get(name);
-      if (view === undefined) return "unknown";
-      decide(view.record);
-      const [carriers = 0] = await count([{ index, value }]);
-      if (carriers > 0) return "in use";
-      views.delete(name);
-      for (const listener of listeners) listener(name);
-      return "forgotten";
-    },
-  };
-  return nodes;
-};
 
 const createFakeGate = () => {
   const listeners = new Set<() => void>();
@@ -243,7 +167,7 @@ export const createWorld = async (
   const inner: Store = options.store ?? createSqliteStore({ file: ":memory:", now: clock.now, uuid: ids.uuid });
   await vetAnew(inner);
   const store = createWatchedStore(inner);
-  const fakeNodes = beside?.nodes ?? createFakeNodes(names, inner.count, options.others);
+  const fakeNodes = beside?.nodes ?? createFakeNodes(names, [plugin, ...(options.others ?? [])], inner.count);
   const nodes: Nodes & NodeDecisions = options.registry?.(store, clock) ?? fakeNodes;
   const gate = beside?.gate ?? createFakeGate();
   const backend: FakeBackend =
