@@ -35,6 +35,7 @@ it("a read that met UNAVAILABLE is asked again by the command line, a change is 
     address: socket.address,
     namespace: "default",
     identity: "operator/ada",
+    certs: undefined,
     timeoutMs: 10_000,
     json: false,
     colour: false,

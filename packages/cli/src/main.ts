@@ -3,10 +3,14 @@ import { once } from "node:events";
 import { createReadStream, existsSync } from "node:fs";
 import os from "node:os";
 import { text } from "node:stream/consumers";
+import tls from "node:tls";
 import { fileURLToPath } from "node:url";
 import { readUpTo } from "./frame/bounded-text.ts";
 import type { CheckedService } from "./frame/io.ts";
 import { runCli } from "./run-cli.ts";
+
+// Of every connection of this process, also of those whose options name no version.
+tls.DEFAULT_MIN_VERSION = "TLSv1.3";
 
 const mainOf = (service: string): string | undefined => {
   const file = fileURLToPath(new URL(`../../../services/${service}/src/main.ts`, import.meta.url));

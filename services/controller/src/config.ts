@@ -12,6 +12,7 @@ import {
   stringSetting,
   tcpAddressSetting,
 } from "@holdfast/shared/config/setting";
+import { trustSettings } from "@holdfast/shared/config/trust-settings";
 import { failpointNames } from "./failpoints.ts";
 import { secretScopeSettings } from "./secrets/scope-settings.ts";
 
@@ -42,6 +43,7 @@ export const configSchema = defineConfig({
     doc: "Address of /metrics, /healthz and /readyz.",
     default: "127.0.0.1:7601",
   }),
+  ...trustSettings,
   store: optional(store),
   storeMigrate: optional({
     ...store,

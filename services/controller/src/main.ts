@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import path from "node:path";
+import tls from "node:tls";
 import { warnOfCliConfig } from "@holdfast/shared/config/cli-environment";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { ConfigError } from "@holdfast/shared/config/config-error";
@@ -20,7 +21,7 @@ const settingBehind: Readonly<Record<string, string>> = {
   STORE_VOLATILE: "HOLDFAST_STORE",
   STORE_SCHEMA_NEWER: "HOLDFAST_STORE",
   STORE_SCHEMA_OLDER: "HOLDFAST_STORE",
-  INSECURE_ADDRESS: "HOLDFAST_LISTEN or HOLDFAST_AGENT_LISTEN",
+  INSECURE_ADDRESS: "HOLDFAST_LISTEN, HOLDFAST_AGENT_LISTEN or HOLDFAST_ADMIN_LISTEN",
   STATE_DIR_IN_USE: "HOLDFAST_STATE_DIR",
   RECORD_DAMAGED: "HOLDFAST_STORE",
 };
@@ -31,6 +32,9 @@ const asConfigError = (error: unknown): unknown => {
     ? error
     : new ConfigError([{ field: setting, description: `cannot be used (${error.reason}): ${error.message}` }]);
 };
+
+// Of every connection of this process, also of those whose options name no version.
+tls.DEFAULT_MIN_VERSION = "TLSv1.3";
 
 const [word, file, second] = process.argv.slice(2);
 

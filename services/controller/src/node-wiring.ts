@@ -17,7 +17,8 @@ import type { StatsQueries } from "./commands/volume/stats-model.ts";
 import type { ControllerConfig } from "./config.ts";
 import type { IndexEntry } from "./domain/store-types.ts";
 import { createAcknowledgements } from "./nodes/acknowledgements.ts";
-import { checkCaller, createControllerLinkService } from "./nodes/controller-link-service.ts";
+import { type CallerCheck, createCallerCheck } from "./nodes/caller-check.ts";
+import { createControllerLinkService } from "./nodes/controller-link-service.ts";
 import { createFencer } from "./nodes/fencer.ts";
 import { createHealthSecrets } from "./nodes/health-secrets.ts";
 import type { NodeRegistry } from "./nodes/node-registry-model.ts";
@@ -38,7 +39,7 @@ import type { Secrets } from "./secrets/secrets.ts";
 
 export interface NodeWiring {
   readonly controllerId: string;
-  readonly config: Pick<ControllerConfig, "fencer" | "fencerAfter" | "fencerTimeout" | "pluginEmptyAfter">;
+  readonly config: Pick<ControllerConfig, "fencer" | "fencerAfter" | "fencerTimeout" | "pluginEmptyAfter" | "tlsDir">;
   readonly registry: NodeRegistry;
   readonly nodeStore: NodeStore;
   readonly pluginRecords: PluginRecords;
@@ -59,6 +60,7 @@ export interface NodeWiring {
 }
 
 export interface NodeServices extends Pick<ControllerServices, "nodes" | "plugins"> {
+  readonly checkCaller: CallerCheck;
   /** What agents ask over their streams. */
   readonly link: AgentLink;
   /** What goes on in the background, by name. */
@@ -73,6 +75,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
   const { records } = command;
   const { catalogue, store } = deps;
   const count = async (entry: IndexEntry): Promise<number> => (await store.count([entry]))[0] ?? 0;
+  const checkCaller = createCallerCheck({ certified: deps.config.tlsDir !== undefined });
   const life = command.ids.uuid();
   const nodeLog = createMemoryLog(life);
   registry.onChange(nodeLog.note);
@@ -184,9 +187,11 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
       changes: pluginLog,
       rest: (until) => api.clock.sleep(restMs, until),
     }),
+    checkCaller,
     link: {
       ...createControllerLinkService({
         registry,
+        checkCaller,
         acknowledgements: createAcknowledgements({ records, nodeOf, log }),
         news: createToldNews({ records, nodeOf }),
         clock: api.clock,

@@ -18,6 +18,7 @@ import { writeBackup } from "./backup/write-backup.ts";
 import type { ControllerConfig } from "./config.ts";
 import { createAgentGateway } from "./nodes/agent-gateway.ts";
 import { createAgentStreams } from "./nodes/agent-streams.ts";
+import { createCallerCheck } from "./nodes/caller-check.ts";
 import { createLinkService } from "./nodes/link-service.ts";
 import { createRebuildLink } from "./nodes/rebuild-link.ts";
 import { wirePlugins } from "./plugin-wiring.ts";
@@ -27,7 +28,7 @@ import { createChanges } from "./records/changes.ts";
 import { judgeRecord } from "./records/shape/record-readers.ts";
 import { encodeVolume } from "./records/volume/volume-codec.ts";
 import { createSecretParts } from "./secrets-wiring.ts";
-import { createAgentServer } from "./server-wiring.ts";
+import { createAgentServer, openCertificates } from "./server-wiring.ts";
 import { openStateDir } from "./state-dir.ts";
 import { createSqliteStore } from "./store/sqlite/sqlite-store.ts";
 
@@ -141,16 +142,21 @@ const rebuildWithin = async (
     onCall: () => undefined,
     ownerOf: async () => undefined,
   });
-  const server = createAgentServer({ config, log, metrics });
+  const certificates = openCertificates({ config, log, metrics });
+  await lifecycle.start("certificates", () => certificates?.keeper.stop);
+  const server = createAgentServer({ config, log, metrics }, certificates);
+  const checkCaller = createCallerCheck({ certified: certificates !== undefined });
   const link = createLinkService({
     streams,
     link: createRebuildLink({
       registry,
+      checkCaller,
       clock,
       log,
       controllerId: own.id,
       clusterUid: nodeStore.clusterUid,
     }),
+    checkCaller,
     surround: server.surround,
     clock,
     log,

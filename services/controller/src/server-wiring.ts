@@ -1,11 +1,12 @@
 /** A part of the composition root: what listens. */
 import { identityFromMetadata, identityOfLocalSocket } from "@holdfast/shared/grpc/identity";
-import { createGrpcServer, type GrpcServer } from "@holdfast/shared/grpc/server";
+import { createGrpcServer, type GrpcServer, type ServerCertificates } from "@holdfast/shared/grpc/server";
 import { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
 import { createAdminServer } from "@holdfast/shared/http/admin-server";
 import type { Lifecycle } from "@holdfast/shared/lifecycle";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
+import { createCertificateKeeper } from "@holdfast/shared/trust/certificate-keeper";
 import type { ControllerConfig } from "./config.ts";
 import type { LinkService } from "./nodes/link-service.ts";
 import type { StoreGate } from "./ports.ts";
@@ -49,13 +50,31 @@ export interface Servers {
   listen(services: readonly string[], link: LinkService): Promise<Listening>;
 }
 
-/** Whoever may open a unix socket is a local program, unless it says more of itself. */
+/** Of this controller; undefined where there is no TLS. Throws when its files cannot be used. */
+export const openCertificates = ({ config, log, metrics }: Pick<ServerParts, "config" | "log" | "metrics">) =>
+  config.tlsDir === undefined
+    ? undefined
+    : {
+        keeper: createCertificateKeeper({
+          path: config.tlsDir,
+          setting: "HOLDFAST_TLS_DIR",
+          wanted: { roles: ["controller"] },
+          log,
+          metrics,
+        }),
+      };
+
+/** Without certificates: whoever may open a unix socket is a local program, unless it says more of itself. */
 const identityAt = (address: string) => (address.startsWith("unix:") ? identityOfLocalSocket : identityFromMetadata);
 
-export const createAgentServer = ({ config, log, metrics }: Pick<ServerParts, "config" | "log" | "metrics">) =>
+export const createAgentServer = (
+  { config, log, metrics }: Pick<ServerParts, "config" | "log" | "metrics">,
+  certificates?: ServerCertificates,
+) =>
   createGrpcServer({
     log,
     metrics,
+    ...(certificates === undefined ? {} : { certificates }),
     insecure: config.insecure,
     identity: identityAt(config.agentListen),
     defaultDeadlineMs,
@@ -71,9 +90,11 @@ export const createAgentServer = ({ config, log, metrics }: Pick<ServerParts, "c
 
 export const wireServers = ({ config, gate, lifecycle, log, metrics }: ServerParts): Servers => {
   const { insecure } = config;
+  const certificates = openCertificates({ config, log, metrics });
   const server = createGrpcServer({
     log,
     metrics,
+    ...(certificates === undefined ? {} : { certificates }),
     insecure,
     identity: identityAt(config.listen),
     defaultDeadlineMs,
@@ -85,12 +106,13 @@ export const wireServers = ({ config, gate, lifecycle, log, metrics }: ServerPar
       connectionAgeMs,
     },
   });
-  const agents = createAgentServer({ config, log, metrics });
+  const agents = createAgentServer({ config, log, metrics }, certificates);
   return {
     server,
     surround: agents.surround,
     async listen(services, link) {
       const at = { address: "", agents: "" };
+      await lifecycle.start("certificates", () => certificates?.keeper.stop);
       // Before the schedulers' one: what they ask first needs the agents, and what they asked last is done over these streams.
       await lifecycle.start("gRPC of agents", async () => {
         agents.add(ServeWireDefinition, link);

@@ -24,6 +24,7 @@ import { promisedOf } from "./domain/promise.ts";
 import type { FailpointName } from "./failpoints.ts";
 import { readHostIdentity } from "./host-identity.ts";
 import { readHostProof } from "./host-proof.ts";
+import { openCertificates } from "./link-certificates.ts";
 import { createLocalServer } from "./local-server.ts";
 import { wireFoundPlugins } from "./plugin-wiring.ts";
 import { createFingerprintBoard } from "./plugins/fingerprint-board.ts";
@@ -73,7 +74,7 @@ export interface App {
 }
 
 export function createApp(config: AgentConfig, overrides: AppOverrides = {}): App {
-  const { node, insecure, stateDir, rootDir } = config;
+  const { node, insecure, stateDir, rootDir, localListen } = config;
   const instance = randomUUID();
   const log = overrides.log ?? createLogger({ level: config.logLevel, fields: { service: "node-agent", node } });
   const failpoint = createFailpoints(config.failpoints, overrides.kill ?? (() => undefined));
@@ -91,6 +92,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       telemetryPart(config, { service: "holdfast-node-agent", version: agentVersion, instance, log }),
     );
 
+    const credentials = openCertificates({ config, log, metrics, signal: lifecycle.signal });
     const { machineId, bootId } = await readHostIdentity(config.machineIdFile, overrides.bootId);
     const proof = await readHostProof(config.hostIdentity);
     if (proof.identity === "")
@@ -199,10 +201,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     });
 
     const workloads = createWorkloadManager({
-      ledger,
-      volumes,
-      mounts,
-      dirs,
+      ...{ ledger, volumes, mounts, dirs },
       haltOf: (ref) => haltWords(volumes.halts().get(ref.volumeUid), systemClock.now()),
       claims: createControllerLinkClaims({ node, controllers: () => link?.controllers() ?? [] }),
       hash: (text) => sha256(`${ledger.uid}|${text}`),
@@ -211,7 +210,6 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       log,
       signal: lifecycle.signal,
     });
-    const { localListen } = config;
     if (localListen !== undefined)
       await lifecycle.start("local gRPC", async () => {
         const local = createLocalServer({ log, metrics, group: config.localGroup });
@@ -249,6 +247,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
           instance,
           served,
           proxy: config.proxy,
+          credentials,
           newId: randomUUID,
           clock: systemClock,
           log,

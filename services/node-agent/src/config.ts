@@ -13,6 +13,7 @@ import {
   stringSetting,
   tcpAddressSetting,
 } from "@holdfast/shared/config/setting";
+import { trustSettings } from "@holdfast/shared/config/trust-settings";
 import { defaultAllowedOptions, defaultForcedOptions } from "./domain/mount-options.ts";
 import { maxRootBytes } from "./domain/paths.ts";
 import { failpointNames } from "./failpoints.ts";
@@ -145,6 +146,7 @@ export const configSchema = defineConfig({
   node: stringSetting({ env: "HOLDFAST_NODE", doc: "Name of this node.", pattern: namePattern }),
   controllers,
   proxy,
+  ...trustSettings,
   localListen,
   localGroup: optional(
     stringSetting({

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import tls from "node:tls";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { warnOfCliConfig } from "@holdfast/shared/config/cli-environment";
 import { loadConfig } from "@holdfast/shared/config/config";
@@ -9,6 +10,7 @@ import { createApp } from "./app.ts";
 import { configSchema } from "./config.ts";
 import { askController } from "./controller-link/ask-controller.ts";
 import { examineAgent } from "./doctor/examine-agent.ts";
+import { openCertificates } from "./link-certificates.ts";
 
 const check = async (): Promise<number> => {
   const log = createLogger({ level: "error", destination: { write: () => undefined } });
@@ -16,13 +18,17 @@ const check = async (): Promise<number> => {
     () => {
       const config = loadConfig(configSchema, process.env);
       const { node, proxy } = config;
-      const asking = { node, proxy, instance: randomUUID(), newId: randomUUID, clock: systemClock, log };
+      const credentials = openCertificates({ config, log, signal: new AbortController().signal });
+      const asking = { node, proxy, credentials, instance: randomUUID(), newId: randomUUID, clock: systemClock, log };
       const ask = (address: string) => askController(address, asking);
       return examineAgent({ config, ask, now: Date.now, searchPath: process.env["PATH"] ?? "" });
     },
     (line) => process.stdout.write(line),
   );
 };
+
+// Of every connection of this process, also of those whose options name no version.
+tls.DEFAULT_MIN_VERSION = "TLSv1.3";
 
 const [word] = process.argv.slice(2);
 

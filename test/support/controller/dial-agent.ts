@@ -9,7 +9,12 @@ import {
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import { createCallSurround } from "@holdfast/shared/grpc/call-surround";
-import { createGrpcChannel, createGrpcClient, type GrpcClient } from "@holdfast/shared/grpc/client";
+import {
+  createGrpcChannel,
+  createGrpcClient,
+  type GrpcChannelOptions,
+  type GrpcClient,
+} from "@holdfast/shared/grpc/client";
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import { noticeFrame } from "@holdfast/shared/grpc/stream/frames";
 import { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
@@ -24,6 +29,7 @@ export interface DialOptions {
   readonly instance?: string;
   readonly stream?: string;
   readonly identity?: Identity;
+  readonly credentials?: GrpcChannelOptions["credentials"];
   readonly serve?: Partial<Implementation<typeof AgentServiceDefinition>>;
   /** What it sends first; its hello if nothing is said. */
   readonly firstFrame?: Uint8Array;
@@ -56,7 +62,11 @@ export const dialAgent = (address: string, about: DialOptions = {}): DialledAgen
   const log = createMemoryLogger();
   numbers += 1;
   const { node = "n1", instance = "i1", stream = `s${numbers}`, identity = { role: "node", name: node } } = about;
-  const channel = createGrpcChannel(address, { ownConnection: true, maxMessageBytes: 256 * 1024 });
+  const channel = createGrpcChannel(address, {
+    ownConnection: true,
+    maxMessageBytes: 256 * 1024,
+    credentials: about.credentials,
+  });
   const wire = createGrpcClient(ServeWireDefinition, channel, { log, identity });
   const gone = new AbortController();
   const raw: Uint8Array[] = [];

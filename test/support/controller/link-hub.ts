@@ -1,12 +1,13 @@
 /** A controller's listener for agents on a real socket. */
 import { unimplemented } from "@holdfast/controller/api/unimplemented";
 import { type AgentStreams, createAgentStreams } from "@holdfast/controller/nodes/agent-streams";
+import { createCallerCheck } from "@holdfast/controller/nodes/caller-check";
 import { createLinkService, type LinkService } from "@holdfast/controller/nodes/link-service";
 import type { NodeRegistry } from "@holdfast/controller/nodes/node-registry-model";
 import type { AgentLink } from "@holdfast/controller/nodes/open-stream";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { AgentLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
-import { createGrpcServer, type ServerLimits } from "@holdfast/shared/grpc/server";
+import { createGrpcServer, type ServerCertificates, type ServerLimits } from "@holdfast/shared/grpc/server";
 import { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
 import { createMemoryLogger, type MemoryLogger } from "@holdfast/shared/log/logger";
 import { tempSocket } from "@holdfast/shared/testing/temp-socket";
@@ -19,6 +20,7 @@ export interface HubOptions {
   readonly limits?: ServerLimits;
   readonly admissionsPerSecond?: number;
   readonly patienceMs?: number;
+  readonly certificates?: ServerCertificates;
   /** Of TCP instead of a unix socket. */
   readonly listen?: string;
 }
@@ -53,10 +55,16 @@ export const createLinkHub = async (options: HubOptions = {}): Promise<LinkHub> 
       told.push(`unlinked ${node}/${instance}`);
     },
   });
-  const server = createGrpcServer({ log: quiet, limits: { maxMessageBytes: 256 * 1024, ...options.limits } });
+  const { certificates } = options;
+  const server = createGrpcServer({
+    log: quiet,
+    ...(certificates === undefined ? {} : { certificates }),
+    limits: { maxMessageBytes: 256 * 1024, ...options.limits },
+  });
   const service = createLinkService({
     streams,
     link: unimplemented(AgentLinkServiceDefinition, { register: async () => ({ nodeEpoch: 1n }), ...options.link }),
+    checkCaller: createCallerCheck({ certified: options.certificates !== undefined }),
     surround: server.surround,
     clock: systemClock,
     log,

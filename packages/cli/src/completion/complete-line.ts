@@ -4,8 +4,27 @@ import type { Command, Completes, OptionSpec } from "../frame/command.ts";
 /** Names of one kind; an empty list when nobody answers in time. */
 export type AskNames = (kind: Exclude<Completes, readonly string[]>) => Promise<readonly string[]>;
 
-const globalFlags = ["--address", "--namespace", "--json", "--timeout", "--identity", "--colour", "--config", "--help"];
-const globalWithValue = new Set(["--address", "-n", "--namespace", "--timeout", "--identity", "--colour", "--config"]);
+const globalFlags = [
+  "--address",
+  "--namespace",
+  "--json",
+  "--timeout",
+  "--identity",
+  "--certs",
+  "--colour",
+  "--config",
+  "--help",
+];
+const globalWithValue = new Set([
+  "--address",
+  "-n",
+  "--namespace",
+  "--timeout",
+  "--identity",
+  "--certs",
+  "--colour",
+  "--config",
+]);
 
 const longFlag = ({ flags }: OptionSpec): string => /--[\w-]+/.exec(flags)?.[0] ?? "";
 const takesValue = ({ flags }: OptionSpec): boolean => /[<[]/.test(flags);

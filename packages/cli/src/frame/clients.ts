@@ -11,7 +11,10 @@ import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snap
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { createGrpcChannel, createGrpcClient, type GrpcClient } from "@holdfast/shared/grpc/client";
 import { parseIdentity } from "@holdfast/shared/grpc/identity";
+import { createChannelCredentials } from "@holdfast/shared/grpc/tls-credentials";
 import { createLogger } from "@holdfast/shared/log/logger";
+import { createCertificateKeeper } from "@holdfast/shared/trust/certificate-keeper";
+import { certifiedRoles } from "@holdfast/shared/trust/spiffe-id";
 import { CliFailure } from "./cli-failure.ts";
 import { exitCodes } from "./exit-code.ts";
 import type { Settings } from "./settings.ts";
@@ -36,18 +39,25 @@ export interface Clients {
 const callDeadlineMs = 30_000;
 
 export const connect = (settings: Settings): Clients => {
-  const identity = parseIdentity(settings.identity);
-  if (identity === undefined)
+  const identity = settings.identity === undefined ? undefined : parseIdentity(settings.identity);
+  if (identity === undefined && settings.identity !== undefined)
     throw new CliFailure({
       exitCode: exitCodes.usage,
       reason: "BAD_SETTING",
       message: `the identity ${JSON.stringify(settings.identity)} has to be role/name, such as operator/ada`,
     });
-  const channel = createGrpcChannel(settings.address);
+  // Failures are told by the commands, in words.
+  const log = createLogger({ level: "error", destination: { write: () => undefined } });
+  const keeper =
+    settings.certs === undefined
+      ? undefined
+      : createCertificateKeeper({ path: settings.certs, setting: "--certs", wanted: { roles: certifiedRoles }, log });
+  const channel = createGrpcChannel(settings.address, {
+    credentials: keeper === undefined ? undefined : createChannelCredentials(keeper),
+  });
   const options = {
-    // Failures are told by the commands, in words.
-    log: createLogger({ level: "error", destination: { write: () => undefined } }),
-    identity,
+    log,
+    ...(identity === undefined ? {} : { identity }),
     defaultDeadlineMs: Math.min(callDeadlineMs, settings.timeoutMs),
     // A controller that is being replaced: another one, or the next life, has the same answer.
     readsAgain: true,
@@ -64,6 +74,9 @@ export const connect = (settings: Settings): Clients => {
     secrets: createGrpcClient(SecretServiceDefinition, channel, options),
     quotas: createGrpcClient(QuotaServiceDefinition, channel, options),
     events: createGrpcClient(EventServiceDefinition, channel, options),
-    close: () => channel.close(),
+    close() {
+      channel.close();
+      keeper?.stop();
+    },
   };
 };

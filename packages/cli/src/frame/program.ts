@@ -53,6 +53,7 @@ const globalOptions = (program: Program): void => {
     .option("--json", "answers for programs: JSON as the API defines it")
     .option("--timeout <duration>", "how long to wait for work that was asked for (default 5m)")
     .option("--identity <role/name>", "who calls, where the controller has no certificates to read it from")
+    .option("--certs <path>", "directory with tls.crt, tls.key and ca.crt, or one file: calls with that certificate")
     .option("--colour <when>", "auto, always or never")
     .option("--config <path>", "the file with settings (default ~/.config/holdfast/config.yaml)");
 };

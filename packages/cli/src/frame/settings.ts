@@ -10,8 +10,10 @@ import type { Io } from "./io.ts";
 export interface Settings {
   readonly address: string;
   readonly namespace: string;
-  /** Who calls, `role/name`. */
-  readonly identity: string;
+  /** Who calls, `role/name`. With certificates only where the caller says so: it has to agree with them then. */
+  readonly identity: string | undefined;
+  /** The directory, or the file, of the caller's certificate; undefined: no TLS. */
+  readonly certs: string | undefined;
   readonly timeoutMs: number;
   readonly json: boolean;
   readonly colour: boolean;
@@ -22,13 +24,14 @@ export interface GivenSettings {
   readonly address?: string;
   readonly namespace?: string;
   readonly identity?: string;
+  readonly certs?: string;
   readonly timeout?: string;
   readonly json?: boolean;
   readonly colour?: string;
   readonly config?: string;
 }
 
-const fileKeys = ["address", "namespace", "identity", "timeout", "colour"] as const;
+const fileKeys = ["address", "namespace", "identity", "certs", "timeout", "colour"] as const;
 type FileKey = (typeof fileKeys)[number];
 
 export const defaultAddress = "127.0.0.1:7600";
@@ -69,10 +72,11 @@ const readConfig = async (io: Io, given: string | undefined): Promise<Partial<Re
 
 export const readSettings = async (io: Io, given: GivenSettings): Promise<Settings> => {
   const file = await readConfig(io, given.config);
-  const of = (key: FileKey, otherwise: string): string => {
+  const told = (key: FileKey): string | undefined => {
     const env = io.env[cliEnvironment[key]];
-    return given[key] ?? (env === "" ? undefined : env) ?? file[key] ?? otherwise;
+    return given[key] ?? (env === "" ? undefined : env) ?? file[key];
   };
+  const of = (key: FileKey, otherwise: string): string => told(key) ?? otherwise;
   const mistakes: string[] = [];
   const address = of("address", defaultAddress);
   try {
@@ -88,12 +92,14 @@ export const readSettings = async (io: Io, given: GivenSettings): Promise<Settin
   if (!["auto", "always", "never"].includes(colour))
     mistakes.push(`colour ${JSON.stringify(colour)} has to be auto, always or never`);
   const user = io.user.replace(/[^A-Za-z0-9._:-]/g, "-");
-  const identity = of("identity", `operator/${user === "" ? "unknown" : user}`);
+  const certs = told("certs");
+  const identity = told("identity") ?? (certs === undefined ? `operator/${user === "" ? "unknown" : user}` : undefined);
   if (mistakes.length > 0) throw wrong("the settings have mistakes", mistakes);
   return {
     address,
     namespace: of("namespace", "default"),
     identity,
+    certs,
     timeoutMs: timeoutMs ?? 0,
     json: given.json === true,
     colour:

@@ -13,7 +13,7 @@ import {
   SnapshotMetadataDefinition,
   type SnapshotMetadataServiceImplementation,
 } from "@holdfast/shared/gen/csi/v1/csi";
-import { deadlineInterceptor } from "@holdfast/shared/grpc/deadline-server";
+import { callerInterceptor } from "@holdfast/shared/grpc/caller-interceptor";
 import { type CallContext, createServer, ServerError, Status } from "nice-grpc";
 
 export type TinyHandlers = Partial<
@@ -78,7 +78,7 @@ export async function startTinyPlugin(options: TinyPluginOptions): Promise<TinyP
       has: () => true,
     },
   );
-  const server = createServer({ interceptors: [deadlineInterceptor] });
+  const server = createServer({ interceptors: [callerInterceptor] });
   server.add(IdentityDefinition, implementation as IdentityServiceImplementation);
   server.add(ControllerDefinition, implementation as ControllerServiceImplementation);
   server.add(NodeDefinition, implementation as NodeServiceImplementation);

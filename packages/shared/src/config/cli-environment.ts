@@ -8,6 +8,7 @@ export const cliEnvironment = {
   address: "HOLDFAST_ADDRESS",
   namespace: "HOLDFAST_NAMESPACE",
   identity: "HOLDFAST_IDENTITY",
+  certs: "HOLDFAST_CERTS",
   timeout: "HOLDFAST_TIMEOUT",
   colour: "HOLDFAST_COLOUR",
   config: "HOLDFAST_CONFIG",

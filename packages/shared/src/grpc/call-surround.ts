@@ -20,6 +20,7 @@ import { logStage, shuttingDownReason } from "./log-stage.ts";
 import { metricsStage } from "./metrics-stage.ts";
 import { overloadStage } from "./overload-stage.ts";
 import { createServerGauges } from "./server-metrics.ts";
+import { strangerStage } from "./stranger-stage.ts";
 import { createServerSpans } from "./trace-server.ts";
 
 export interface CallLimits {
@@ -35,6 +36,8 @@ export interface CallSurroundOptions {
   readonly log: Logger;
   readonly metrics?: Metrics;
   readonly identity?: IdentityReader;
+  /** Callers show certificates: one without may call now and then. */
+  readonly certified?: boolean;
   readonly limits?: CallLimits;
   /** For unary calls whose caller sent no deadline. */
   readonly defaultDeadlineMs?: number;
@@ -71,6 +74,7 @@ export function createCallSurround(options: CallSurroundOptions): CallSurround {
   /** Every call's, in this order. */
   const stages = [
     identityStage(options.identity ?? identityFromMetadata),
+    ...(options.certified === true ? [strangerStage()] : []),
     deadlineStage({
       stopping: { streams: stopStreams.signal, unary: stopUnary.signal },
       defaultDeadlineMs,

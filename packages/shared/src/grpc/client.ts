@@ -2,6 +2,7 @@
  * Channels and clients. From the outside in: errors, deadline over all attempts, retry, and per attempt: who calls, the time left
  * on the wire, a span, the error's details.
  */
+import { isIP } from "node:net";
 import { ChannelCredentials, type ChannelOptions } from "@grpc/grpc-js";
 import {
   type CallOptions,
@@ -20,12 +21,13 @@ import { type AttemptOptions, attemptMiddleware } from "./attempt-client.ts";
 import { beginDeadline } from "./deadline-client.ts";
 import { endedBySignal } from "./ended-by-signal.ts";
 import type { Identity } from "./identity.ts";
-import { formatAddress, parseAddress } from "./listen-address.ts";
+import { type Address, formatAddress, parseAddress } from "./listen-address.ts";
 import { defaultMaxMessageBytes } from "./message-limits.ts";
 
 export interface GrpcChannelOptions {
   readonly maxMessageBytes?: number;
-  readonly credentials?: ChannelCredentials;
+  /** Of TCP addresses; a unix socket has no TLS. */
+  readonly credentials?: ChannelCredentials | undefined;
   /** Its own connection, even where another channel of this process leads to the same address. */
   readonly ownConnection?: boolean;
   /** Never on plugin channels: a Go plugin ends a long call for "too many pings". */
@@ -55,11 +57,23 @@ export function createGrpcChannel(address: string, options: GrpcChannelOptions =
           "grpc.keepalive_timeout_ms": options.keepalive.timeoutMs,
         }),
     ...(options.proxy === undefined ? {} : { "grpc.enable_http_proxy": 0 }),
+    ...tlsOptions(at),
     ...proxied?.options,
   };
-  const credentials = options.credentials ?? ChannelCredentials.createInsecure();
-  return createChannel(proxied?.dialled ?? formatAddress(at), credentials, channelOptions);
+  const credentials = at.kind === "tcp" ? options.credentials : undefined;
+  return createChannel(
+    proxied?.dialled ?? formatAddress(at),
+    credentials ?? ChannelCredentials.createInsecure(),
+    channelOptions,
+  );
 }
+
+/** An address is no name that a client may ask a server for, and Node refuses to. Who the server is is judged by its certificate alone. */
+const nameOfAddresses = "controller.holdfast";
+const tlsOptions = (at: Address): ChannelOptions =>
+  at.kind === "tcp" && isIP(at.host.replace(/^\[|\]$/g, "")) !== 0
+    ? { "grpc.ssl_target_name_override": nameOfAddresses }
+    : {};
 
 /** grpc-js reads a proxy from the environment alone, and hands it on to its connections by these options, which a channel takes too. */
 function proxyOptions(target: string, proxy: string | undefined) {

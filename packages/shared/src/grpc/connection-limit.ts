@@ -13,11 +13,12 @@ const listening = "tracing:net.server.listen:asyncStart";
  */
 const backlog = 4_096;
 
-/** Servers that begin to listen meanwhile let more connections wait. */
-export async function withBacklog<T>(listen: () => Promise<T>): Promise<T> {
+/** Servers that begin to listen meanwhile let more connections wait, and are told before the first of them comes. */
+export async function onListening<T>(tell: (server: unknown) => void, listen: () => Promise<T>): Promise<T> {
   const onListen = (message: unknown): void => {
     if (typeof message !== "object" || message === null || !("options" in message)) return;
     if (typeof message.options === "object" && message.options !== null) Object.assign(message.options, { backlog });
+    if ("server" in message) tell(message.server);
   };
   subscribe(listening, onListen);
   try {

@@ -1,31 +1,15 @@
 /**
- * The caller's deadline, on the server. nice-grpc does not pass it on: an interceptor of grpc-js, where it is known, copies it into
- * the metadata, and a stage takes it out again, puts it into the context and aborts the handler's signal when it passes.
+ * The caller's deadline, on the server. nice-grpc does not pass it on: the interceptor copies it into the metadata, and a stage takes it
+ * out again, puts it into the context and aborts the handler's signal when it passes.
  */
-import { ServerInterceptingCall, type ServerInterceptor } from "@grpc/grpc-js";
 import { onAbort } from "../async/signals.ts";
 import { HoldfastError } from "../errors/holdfast-error.ts";
 import type { CallStage } from "./call-stage.ts";
+import { deadlineHeader } from "./caller-interceptor.ts";
 import { maxDeadlineMs } from "./deadline-client.ts";
 
-/** Wall-clock milliseconds; written on this side alone. */
-export const deadlineHeader = "x-holdfast-deadline";
 export const requestIdHeader = "x-request-id";
 const requestIdPattern = /^[\x21-\x7e]{1,128}$/;
-
-export const deadlineInterceptor: ServerInterceptor = (_method, call) =>
-  new ServerInterceptingCall(call, {
-    start: (next) =>
-      next({
-        onReceiveMetadata: (metadata, pass) => {
-          // Whatever a caller wrote under this name itself is not a deadline.
-          metadata.remove(deadlineHeader);
-          const deadline = Number(call.getDeadline());
-          if (Number.isFinite(deadline)) metadata.set(deadlineHeader, String(deadline));
-          pass(metadata);
-        },
-      }),
-  });
 
 export interface StopSignals {
   /** Aborted first: streams have no end of their own. */

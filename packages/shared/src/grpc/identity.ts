@@ -1,4 +1,4 @@
-/** Who calls. From metadata now, from the client certificate once TLS is on; handlers only ever read `context.identity`. */
+/** Who calls; handlers only ever read `context.identity`. Here from metadata, where there is no TLS; from a certificate in certificate-identity.ts. */
 import { type CallContext, Metadata } from "nice-grpc-common";
 import { HoldfastError } from "../errors/holdfast-error.ts";
 
@@ -7,6 +7,18 @@ export const roles = ["node", "scheduler", "operator", "controller", "monitor", 
 export interface Identity {
   readonly role: (typeof roles)[number];
   readonly name: string;
+  /** What the role and the name were read from; absent where nothing proves them. */
+  readonly certificate?: CallerCertificate;
+}
+
+export interface CallerCertificate {
+  readonly trustDomain: string;
+  /** In hexadecimal digits, as Node and openssl show it. */
+  readonly serial: string;
+  readonly notBefore: number;
+  readonly notAfter: number;
+  /** SHA-256 of its DER, in hexadecimal digits. */
+  readonly fingerprint: string;
 }
 
 export interface IdentityContext {
@@ -21,6 +33,8 @@ export const identityHeader = "x-holdfast-identity";
 const namePattern = /^[A-Za-z0-9]([A-Za-z0-9._:-]{0,126}[A-Za-z0-9])?$/;
 
 export const anonymous: Identity = { role: "anonymous", name: "" };
+/** Whoever may open a unix socket. */
+export const localIdentity: Identity = { role: "local", name: "" };
 
 export function formatIdentity({ role, name }: Identity): string {
   return name === "" ? role : `${role}/${name}`;
@@ -49,7 +63,7 @@ export const identityFromMetadata: IdentityReader = ({ metadata }) => {
 
 /** For servers that only local programs can reach: whoever may open the socket is `local` unless it says more. */
 export const identityOfLocalSocket: IdentityReader = (call) =>
-  call.metadata.has(identityHeader) ? identityFromMetadata(call) : { role: "local", name: "" };
+  call.metadata.has(identityHeader) ? identityFromMetadata(call) : localIdentity;
 
 /** A copy of the metadata (or new) that carries the identity. */
 export function withIdentity(metadata: Metadata | undefined, identity: Identity): Metadata {

@@ -6,12 +6,12 @@
  */
 
 import { chmod } from "node:fs/promises";
-import type { ServerCredentials } from "@grpc/grpc-js";
 import { type CompatServiceDefinition, createServer, type ServerMiddleware } from "nice-grpc";
 import { HealthDefinition, HealthServiceImpl, HealthState } from "nice-grpc-server-health";
 import { HoldfastError } from "../errors/holdfast-error.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Metrics } from "../metrics.ts";
+import type { CertificateKeeper } from "../trust/certificate-keeper.ts";
 import type { CallExtension, Implementation } from "./call-context.ts";
 import {
   type CallLimits,
@@ -19,12 +19,16 @@ import {
   createCallSurround,
   defaultMaxConcurrentStreams,
 } from "./call-surround.ts";
-import { limitConnections, withBacklog } from "./connection-limit.ts";
-import { deadlineInterceptor } from "./deadline-server.ts";
-import type { IdentityReader } from "./identity.ts";
-import { type Address, formatAddress, isLoopback, parseAddress } from "./listen-address.ts";
+import { callerInterceptor } from "./caller-interceptor.ts";
+import { type CertificateIdentityOptions, createCertificateIdentity } from "./certificate-identity.ts";
+import { limitConnections, onListening } from "./connection-limit.ts";
+import { type IdentityReader, identityFromMetadata, localIdentity } from "./identity.ts";
+import { type Address, formatAddress, parseAddress } from "./listen-address.ts";
 import { defaultMaxMessageBytes } from "./message-limits.ts";
+import { refuseOpenPlaintext } from "./plain-listener.ts";
 import { loadReflection } from "./reflection.ts";
+import { createServerCredentials } from "./tls-credentials.ts";
+import { createTlsPeers } from "./tls-peers.ts";
 import { clearStaleSocket } from "./unix-socket.ts";
 
 export interface ServerLimits extends CallLimits {
@@ -45,7 +49,8 @@ export interface GrpcServerOptions {
   readonly limits?: ServerLimits;
   /** Run for every service, after the fixed ones, in this order. */
   readonly middlewares?: readonly CallMiddleware[];
-  readonly credentials?: ServerCredentials;
+  /** With them every TCP address has TLS, and who calls is read from certificates; a unix socket has neither, and its peer is `local`. */
+  readonly certificates?: ServerCertificates;
   /** Binds TCP addresses other than loopback without TLS. */
   readonly insecure?: boolean;
   readonly reflection?: boolean;
@@ -53,6 +58,10 @@ export interface GrpcServerOptions {
   readonly defaultDeadlineMs?: number;
   /** Permissions of a unix socket. */
   readonly socketMode?: number;
+}
+
+export interface ServerCertificates extends Pick<CertificateIdentityOptions, "isDenied"> {
+  readonly keeper: CertificateKeeper;
 }
 
 export type CallMiddleware = ServerMiddleware<object, CallExtension>;
@@ -79,7 +88,7 @@ const patientKeepalive = { timeMs: 60_000, timeoutMs: 30_000 };
 const connectionIdleMs = 15 * 60_000;
 
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
-  const { log, limits = {}, middlewares = [], credentials, reflection = true } = options;
+  const { log, limits = {}, middlewares = [], certificates, reflection = true } = options;
   const health = HealthState();
   const names: string[] = [];
   let address: Address | undefined;
@@ -89,7 +98,13 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
 
   const maxMessageBytes = limits.maxMessageBytes ?? defaultMaxMessageBytes;
   const { timeMs, timeoutMs } = limits.keepalive ?? patientKeepalive;
-  const surround = createCallSurround({ ...options, address: () => boundTo });
+  let readIdentity = options.identity ?? identityFromMetadata;
+  const surround = createCallSurround({
+    ...options,
+    identity: (call) => readIdentity(call),
+    certified: certificates !== undefined,
+    address: () => boundTo,
+  });
   const server = createServer({
     "grpc.max_receive_message_length": maxMessageBytes,
     "grpc.max_send_message_length": maxMessageBytes,
@@ -98,7 +113,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     "grpc.keepalive_timeout_ms": timeoutMs,
     "grpc.max_connection_idle_ms": connectionIdleMs,
     ...(limits.connectionAgeMs === undefined ? {} : { "grpc.max_connection_age_ms": limits.connectionAgeMs }),
-    interceptors: [deadlineInterceptor],
+    interceptors: [callerInterceptor],
   });
   const own = server.with(surround.own);
 
@@ -118,7 +133,10 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     async listen(text) {
       if (address !== undefined) throw new Error("listen() was called before");
       address = parseAddress(text);
-      refuseOpenPlaintext(address, options); // S3
+      const credentials =
+        address.kind === "tcp" && certificates !== undefined ? createServerCredentials(certificates.keeper) : undefined;
+      if (certificates !== undefined) readIdentity = identityBy(certificates, address);
+      if (credentials === undefined) refuseOpenPlaintext(address, { ...options, insecure: options.insecure, risk }); // S3
       if (address.kind === "unix") await clearStaleSocket(address.path);
       own.add(HealthDefinition, HealthServiceImpl(health));
       if (reflection) {
@@ -127,7 +145,10 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
         else own.add(loaded.definition, loaded.implementation);
       }
       const port = await bind(
-        () => withBacklog(() => server.listen(formatAddress(parseAddress(text)), credentials)),
+        () =>
+          onListening(credentials === undefined ? () => undefined : createTlsPeers(options), () =>
+            server.listen(formatAddress(parseAddress(text)), credentials),
+          ),
         text,
       );
       const bound: Address = address.kind === "unix" ? address : { ...address, port };
@@ -150,28 +171,13 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   };
 }
 
-function refuseOpenPlaintext(address: Address, { credentials, insecure, log, metrics }: GrpcServerOptions): void {
-  if (address.kind === "unix" || credentials !== undefined || isLoopback(address.host)) return;
-  if (insecure === true) {
-    metrics
-      ?.gauge({
-        name: "holdfast_insecure_listeners",
-        help: "Addresses beyond loopback without TLS.",
-        labels: ["address"],
-      })
-      .set({ address: formatAddress(address) }, 1);
-    log.warn("listening without TLS: anyone who reaches this address can act as anyone", {
-      address: formatAddress(address),
-    });
-    return;
-  }
-  throw new HoldfastError({
-    kind: "precondition",
-    reason: "INSECURE_ADDRESS",
-    message:
-      `refusing to listen on ${formatAddress(address)} without TLS: callers could claim any identity. ` +
-      "Use a loopback address or a unix socket, or set HOLDFAST_INSECURE=1 on a network that you trust",
-    metadata: { address: formatAddress(address) },
+const risk = "anyone who reaches this address can act as anyone";
+
+function identityBy({ keeper, isDenied }: ServerCertificates, address: Address): IdentityReader {
+  if (address.kind === "unix") return () => localIdentity;
+  return createCertificateIdentity({
+    trustDomain: () => keeper.current().leaf.id.trustDomain,
+    ...(isDenied === undefined ? {} : { isDenied }),
   });
 }
 

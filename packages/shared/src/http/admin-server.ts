@@ -1,13 +1,14 @@
 /** `/metrics`, `/healthz` (this process turns over) and `/readyz` (it can do its work, or says what is missing). */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { HoldfastError } from "../errors/holdfast-error.ts";
-import { formatAddress, isLoopback, parseAddress } from "../grpc/listen-address.ts";
+import { formatAddress, parseAddress } from "../grpc/listen-address.ts";
+import { refuseOpenPlaintext } from "../grpc/plain-listener.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Metrics } from "../metrics.ts";
 
 export interface AdminServerOptions {
   readonly log: Logger;
-  readonly metrics: Pick<Metrics, "text" | "contentType">;
+  readonly metrics: Pick<Metrics, "text" | "contentType" | "gauge">;
   /** What is missing for the work, empty when ready. Has to answer at once. */
   readonly notReady: () => readonly string[];
   /** Binds addresses other than loopback. */
@@ -47,9 +48,7 @@ export function createAdminServer({ log, metrics, notReady, insecure = false }: 
     async listen(text) {
       const address = parseAddress(text);
       if (address.kind === "unix") throw refused(text, "the admin server listens on host:port only");
-      if (!insecure && !isLoopback(address.host)) {
-        throw refused(text, "metrics are not protected; use a loopback address, or set HOLDFAST_INSECURE=1");
-      }
+      refuseOpenPlaintext(address, { insecure, risk: "anyone who reaches it reads the metrics", log, metrics });
       return await new Promise((resolve, reject) => {
         server.once("error", (error) => reject(refused(text, error.message)));
         server.listen(address.port, address.host.replace(/^\[|\]$/g, ""), () => {

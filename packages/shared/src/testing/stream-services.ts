@@ -4,6 +4,7 @@ import { AgentServiceDefinition } from "../gen/holdfast/internal/v1/agent.ts";
 import { AgentLinkServiceDefinition } from "../gen/holdfast/internal/v1/controller_link.ts";
 import type { Implementation } from "../grpc/call-context.ts";
 import { type CallLimits, type CallSurround, createCallSurround } from "../grpc/call-surround.ts";
+import { peerHeader } from "../grpc/caller-interceptor.ts";
 import { createGrpcClient, type GrpcClient } from "../grpc/client.ts";
 import type { Identity } from "../grpc/identity.ts";
 import { createServedMethods } from "../grpc/stream/served-methods.ts";
@@ -40,7 +41,7 @@ export function createStreamServices(options: StreamServicesOptions): StreamServ
     definition: AgentLinkServiceDefinition,
     implementation: complete(onController) as Implementation<typeof AgentLinkServiceDefinition>,
     surround,
-    ...(identity === undefined ? {} : { identity }),
+    ...(identity === undefined ? {} : { peer: { identity, [peerHeader]: undefined } }),
   });
   const pair = createStreamPair({ agent, controller, ...rest });
   const caller: Identity = { role: "controller", name: "c1" };

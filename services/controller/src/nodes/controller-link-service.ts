@@ -13,11 +13,12 @@ import type {
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { PluginFingerprint } from "@holdfast/shared/gen/holdfast/v1/plugin";
-import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-context";
+import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { checkId, checkPlugin, checkRequired, checkString } from "../domain/limits.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
 import type { Acknowledgements, ReportedClaim, ReportedNews } from "./acknowledgements.ts";
+import type { CallerCheck } from "./caller-check.ts";
 import { epochFrom, headerFrom } from "./convert.ts";
 import { nodePluginFrom } from "./convert-plugin.ts";
 import type { NodeRegistry } from "./node-registry-model.ts";
@@ -27,6 +28,7 @@ type AgentLink = Implementation<typeof AgentLinkServiceDefinition>;
 
 export interface ControllerLinkOptions {
   readonly registry: Pick<NodeRegistry, "register" | "report" | "get">;
+  readonly checkCaller: CallerCheck;
   readonly acknowledgements: Acknowledgements;
   readonly news: ToldNews;
   readonly clock: Pick<Clock, "now">;
@@ -42,7 +44,7 @@ const maxClaims = 1000;
 export const createControllerLinkService = (
   options: ControllerLinkOptions,
 ): Pick<AgentLink, "register" | "report" | "acknowledge" | "greet"> => {
-  const { registry, acknowledgements, news, clock, log, controllerId } = options;
+  const { registry, checkCaller, acknowledgements, news, clock, log, controllerId } = options;
 
   return {
     async register(request, context) {
@@ -151,17 +153,6 @@ const newsOf = ({ namespace, volume, volumeUid, claimUid, epoch, ailing, call }:
 });
 
 const stateOf = ({ state }: NodeRecord): NodeState => NodeState[`NODE_STATE_${state}`];
-
-/** I9: who speaks for a node is that node. Callers that carry no identity yet are taken at their word. */
-export const checkCaller = (node: string, { identity }: Pick<CallContext, "identity">): void => {
-  const { role, name } = identity;
-  if (role === "anonymous" || role === "local" || (role === "node" && name === node)) return;
-  throw new HoldfastError({
-    kind: "permission",
-    reason: "PERMISSION_DENIED",
-    message: `${role}${name === "" ? "" : ` ${name}`} may not speak for node ${node}`,
-  });
-};
 
 const unknownNode = (node: string): HoldfastError =>
   new HoldfastError({

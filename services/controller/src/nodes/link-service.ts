@@ -13,12 +13,13 @@ import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast
 import type { TransferChunk } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import { type CallSurround, shuttingDown } from "@holdfast/shared/grpc/call-surround";
+import { peerHeader } from "@holdfast/shared/grpc/caller-interceptor";
 import type { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
 import { transferBytesPerSecond } from "@holdfast/shared/grpc/stream/transfer-chunks";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { createAdmissions } from "./admissions.ts";
 import type { AgentStreams } from "./agent-streams.ts";
-import { checkCaller } from "./controller-link-service.ts";
+import type { CallerCheck } from "./caller-check.ts";
 import { type AgentLink, type OpenStream, openStream } from "./open-stream.ts";
 import { readHello } from "./read-hello.ts";
 
@@ -26,6 +27,7 @@ export interface LinkServiceOptions {
   readonly streams: Pick<AgentStreams, "add" | "remove">;
   /** What agents may ask. */
   readonly link: AgentLink;
+  readonly checkCaller: CallerCheck;
   readonly surround: Pick<CallSurround, "service">;
   readonly clock: Clock;
   readonly log: Logger;
@@ -58,7 +60,7 @@ const cut = "its connection ended, or the agent gave it up";
 const restMs = 20;
 
 export const createLinkService = (options: LinkServiceOptions): LinkService => {
-  const { clock, log, admissionsPerSecond = 300, patienceMs = 10_000 } = options;
+  const { checkCaller, clock, log, admissionsPerSecond = 300, patienceMs = 10_000 } = options;
   const maxWaiting = admissionsPerSecond * admissionSeconds;
   const admissions = createAdmissions({ clock, perSecond: admissionsPerSecond, maxWaiting });
   const transferPace = createPace({ clock, perSecond: transferBytesPerSecond });
@@ -114,7 +116,8 @@ export const createLinkService = (options: LinkServiceOptions): LinkService => {
       const hello = readHello(await first(reader, signal));
       checkCaller(hello.node, context); // LS1
       if (leaving) throw shuttingDown();
-      const stream = openStream({ ...options, hello, patienceMs, transferPace });
+      const certificate = context.metadata.get(peerHeader);
+      const stream = openStream({ ...options, hello, certificate, patienceMs, transferPace });
       enter(stream);
       // LS3: whoever waits for the next frame to send does not learn by itself that the peer is gone.
       const gone = (): void => stream.end(cut);

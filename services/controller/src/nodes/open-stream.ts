@@ -5,6 +5,7 @@ import { HoldfastError, invalidArgument, isHoldfastError } from "@holdfast/share
 import { AgentLinkServiceDefinition, Reconnect } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import type { CallSurround } from "@holdfast/shared/grpc/call-surround";
+import { peerHeader } from "@holdfast/shared/grpc/caller-interceptor";
 import { createServedMethods } from "@holdfast/shared/grpc/stream/served-methods";
 import { createStreamCalls, type StreamCalls } from "@holdfast/shared/grpc/stream/stream-calls";
 import { createTransferMeeting, type TransferMeeting } from "@holdfast/shared/grpc/stream/transfer-meeting";
@@ -15,6 +16,8 @@ export type AgentLink = Implementation<typeof AgentLinkServiceDefinition>;
 
 export interface OpenStreamOptions {
   readonly hello: AgentHello;
+  /** Of the agent, in base64; undefined where there is no TLS. */
+  readonly certificate: string | undefined;
   readonly streams: Pick<AgentStreams, "add" | "remove">;
   readonly link: AgentLink;
   readonly surround: Pick<CallSurround, "service">;
@@ -55,7 +58,7 @@ export const openStream = (options: OpenStreamOptions): OpenStream => {
       },
     },
     surround,
-    identity: { role: "node", name: node }, // LS1
+    peer: { identity: { role: "node", name: node }, [peerHeader]: options.certificate }, // LS1
   });
   const calls = createStreamCalls({
     side: "controller",

@@ -12,7 +12,12 @@ import {
   Hello,
   Reconnect,
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
-import { createGrpcChannel, createGrpcClient, type GrpcClient } from "@holdfast/shared/grpc/client";
+import {
+  createGrpcChannel,
+  createGrpcClient,
+  type GrpcChannelOptions,
+  type GrpcClient,
+} from "@holdfast/shared/grpc/client";
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
 import type { ServedMethods } from "@holdfast/shared/grpc/stream/served-methods";
@@ -44,6 +49,8 @@ export interface ControllerStreamOptions {
   readonly served: ServedMethods;
   /** http://host:port; undefined: none, whatever the environment says. */
   readonly proxy: string | undefined;
+  /** What the agent shows to controllers at TCP addresses; undefined: no TLS. */
+  readonly credentials?: GrpcChannelOptions["credentials"];
   readonly keepalive?: { readonly timeMs: number; readonly timeoutMs: number };
   readonly newId: () => string;
   readonly clock: Clock;
@@ -56,13 +63,18 @@ const transfersAtOnce = 4;
 const farewellMs = 1_000;
 
 export function createControllerStreams(options: ControllerStreamOptions): OpenControllerStream {
-  const { node, instance, served, proxy, keepalive = standardKeepalive, newId, clock, log } = options;
+  const { node, instance, served, proxy, credentials, keepalive = standardKeepalive, newId, clock, log } = options;
   const pace = createPace({ clock, perSecond: transferBytesPerSecond });
   const identity: Identity = { role: "node", name: node };
 
   return (address, onReconnect) => {
     const stream = newId();
-    const channel = createGrpcChannel(address.target, { ownConnection: true, keepalive, proxy: proxy ?? "none" });
+    const channel = createGrpcChannel(address.target, {
+      ownConnection: true,
+      keepalive,
+      proxy: proxy ?? "none",
+      credentials,
+    });
     const wire = createGrpcClient(ServeWireDefinition, channel, { log, identity });
     const life = new AbortController();
     const calls = createStreamCalls({

@@ -5,7 +5,8 @@
 import type { Metadata as WireMetadata } from "@grpc/grpc-js";
 import { Metadata } from "nice-grpc-common";
 import type { CallHead } from "../../gen/holdfast/internal/v1/controller_link.ts";
-import { deadlineHeader, requestIdHeader } from "../deadline-server.ts";
+import { deadlineHeader, peerHeader } from "../caller-interceptor.ts";
+import { requestIdHeader } from "../deadline-server.ts";
 import { formatIdentity, type Identity, identityHeader } from "../identity.ts";
 
 type Known = "traceparent" | "tracestate" | "identity" | "requestId" | "timeout";
@@ -29,10 +30,19 @@ export function headOf(metadata: WireMetadata): Omit<CallHead, "seq" | "byTransf
   return { ...told, timeLeftMs: timeout === "" ? 0 : millisecondsOf(timeout) };
 }
 
+/** Whoever is at the other end of a stream. */
+export interface StreamPeer {
+  readonly identity: Identity;
+  /** What the stream's own call had in that header, so that every call over the stream is judged by the same certificate. */
+  readonly [peerHeader]: string | undefined;
+}
+
 /** As a server's calls have it. */
-export function metadataOf(head: CallHead, identity: Identity | undefined): Metadata {
+export function metadataOf(head: CallHead, peer: StreamPeer | undefined): Metadata {
   const metadata = Metadata();
-  const caller = identity === undefined ? head.identity : formatIdentity(identity);
+  const caller = peer === undefined ? head.identity : formatIdentity(peer.identity);
+  const certificate = peer?.[peerHeader];
+  if (certificate !== undefined) metadata.set(peerHeader, certificate);
   if (head.traceparent !== "") metadata.set("traceparent", head.traceparent);
   if (head.tracestate !== "") metadata.set("tracestate", head.tracestate);
   if (caller !== "") metadata.set(identityHeader, caller);

@@ -11,6 +11,7 @@ import { tempSocket } from "../../testing/temp-socket.ts";
 import { unpaced } from "../../testing/unpaced.ts";
 import type { Implementation } from "../call-context.ts";
 import { createCallSurround } from "../call-surround.ts";
+import { peerHeader } from "../caller-interceptor.ts";
 import { createGrpcChannel, createGrpcClient } from "../client.ts";
 import { createGrpcServer } from "../server.ts";
 import { ServeWireDefinition } from "./serve-wire.ts";
@@ -40,7 +41,7 @@ async function connected(onAgent: Partial<Implementation<typeof AgentServiceDefi
     definition: AgentLinkServiceDefinition,
     implementation: onController as Implementation<typeof AgentLinkServiceDefinition>,
     surround: server.surround,
-    identity: { role: "node", name: "n1" },
+    peer: { identity: { role: "node", name: "n1" }, [peerHeader]: undefined },
   });
   server.add(ServeWireDefinition, {
     async *serve(frames, { signal }) {

@@ -12,8 +12,7 @@ import {
 import type { CallHead } from "../../gen/holdfast/internal/v1/controller_link.ts";
 import type { CallExtension, Implementation } from "../call-context.ts";
 import type { CallSurround } from "../call-surround.ts";
-import type { Identity } from "../identity.ts";
-import { metadataOf } from "./call-head.ts";
+import { metadataOf, type StreamPeer } from "./call-head.ts";
 import { type MessagePieces, piecesOfMessage } from "./message-pieces.ts";
 import { bodyMalformed } from "./stream-errors.ts";
 import { statusOfError, statusOfFailure, ToldStatus } from "./wire-status.ts";
@@ -39,7 +38,7 @@ export interface ServedMethodsOptions<Definition extends CompatServiceDefinition
   readonly implementation: Implementation<Definition>;
   readonly surround: Pick<CallSurround, "service">;
   /** Whoever is at the other end, as it was told there; without it: whom the head of the call names. */
-  readonly identity?: Identity;
+  readonly peer?: StreamPeer;
 }
 
 type Definitions = TsProtoServiceDefinition;
@@ -50,7 +49,7 @@ export function createServedMethods<Definition extends Definitions>({
   definition,
   implementation,
   surround,
-  identity,
+  peer,
 }: ServedMethodsOptions<Definition>): ServedMethods {
   const handlers = implementation as unknown as Readonly<Record<string, Handler>>;
   const methods = new Map<string, ServedMethod>();
@@ -62,7 +61,7 @@ export function createServedMethods<Definition extends Definitions>({
       if (handler === undefined) throw new Error(`${path} has no handler`);
       return handler.call(handlers, request, context);
     };
-    methods.set(path, servedMethod(path, method, handle, surround, identity));
+    methods.set(path, servedMethod(path, method, handle, surround, peer));
   }
   return { service: definition.fullName, find: (path) => methods.get(path) };
 }
@@ -72,7 +71,7 @@ function servedMethod(
   { requestType, responseType, responseStream, options }: MethodDefinition,
   handle: Handler,
   { service }: Pick<CallSurround, "service">,
-  identity: Identity | undefined,
+  streamPeer: StreamPeer | undefined,
 ): ServedMethod {
   const method: MethodDescriptor = { path, requestStream: false, responseStream, options };
   const encode = (message: unknown): MessagePieces =>
@@ -85,7 +84,7 @@ function servedMethod(
     }
   };
   const contextOf = ({ head, peer, signal }: ServedCaller): BareContext => ({
-    metadata: metadataOf(head, identity),
+    metadata: metadataOf(head, streamPeer),
     peer,
     header: Metadata(),
     // An answer has no header here.

@@ -9,7 +9,7 @@ import type { CallContext } from "@holdfast/shared/grpc/call-context";
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { capability, createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
-import { checkCaller } from "../../nodes/controller-link-service.ts";
+import { createCallerCheck } from "../../nodes/caller-check.ts";
 import { capabilityMessage } from "../convert-message.ts";
 import { createLinkClaims } from "./link-claims.ts";
 
@@ -26,7 +26,7 @@ beforeEach(async () => {
     feed: world.store,
     clock: world.clock,
     tracing: { currentTraceparent: () => undefined } as Parameters<typeof createLinkClaims>[0]["tracing"],
-    checkCaller,
+    checkCaller: createCallerCheck({ certified: false }),
   });
 });
 afterEach(async () => {
