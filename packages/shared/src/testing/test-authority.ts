@@ -19,8 +19,8 @@ export interface LeafWish {
   readonly notAfter?: number;
   readonly serial?: string;
   readonly isAuthority?: boolean;
-  /** Beside those that every leaf has. */
-  readonly extensions?: readonly x509.Extension[];
+  /** Beside those that every leaf has, as these bytes. */
+  readonly extensions?: readonly { readonly oid: string; readonly value: Buffer }[];
   /** Of extended key usage; both kinds if absent. */
   readonly usages?: readonly ("client" | "server")[];
 }
@@ -124,7 +124,7 @@ function authority({ domain, issuer, keys, root, above }: Signer): TestAuthority
             : [new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true)]),
           new x509.ExtendedKeyUsageExtension((wish.usages ?? ["client", "server"]).map((usage) => usageOids[usage])),
           ...(names.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension([...names], true)]),
-          ...(wish.extensions ?? []),
+          ...(wish.extensions ?? []).map(({ oid, value }) => new x509.Extension(oid, false, value)),
         ],
         "",
       );

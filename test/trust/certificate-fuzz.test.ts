@@ -1,0 +1,142 @@
+/**
+ * What the reader of certificates accepts has to be what Node and a library of its own read in the same bytes. The other two are slow, and
+ * neither is used for judging callers.
+ */
+import { X509Certificate } from "node:crypto";
+import { oracleNames } from "@holdfast/shared/testing/oracle-names";
+import { createTestAuthority } from "@holdfast/shared/testing/test-authority";
+import { isUnfit, readLeaf } from "@holdfast/shared/trust/leaf";
+import { formatSpiffeId, parseSpiffeId } from "@holdfast/shared/trust/spiffe-id";
+import { beforeAll, describe, expect, test } from "vitest";
+import { createSeededRandom, seedOfRun } from "../local-driver/seeded-random.ts";
+import { full, sample } from "../support/full.ts";
+import { mutated } from "./certificate-mutations.ts";
+
+type Reader = typeof readLeaf;
+
+let corpus: readonly Buffer[];
+beforeAll(async () => {
+  const authority = await createTestAuthority();
+  const issue = async (wish: Parameters<typeof authority.issue>[0]) => (await authority.issue(wish)).der;
+  const uri = { type: "url", value: "spiffe://test.example/csi/node/n1" } as const;
+  corpus = await Promise.all([
+    issue({ path: "csi/node/n1" }),
+    issue({ path: "csi/monitor" }),
+    issue({ path: `csi/operator/${"a".repeat(120)}` }),
+    issue({ path: "csi/controller/c1", serial: `7f${"ab".repeat(18)}` }),
+    issue({ notAfter: Date.UTC(2060, 0, 1) }),
+    issue({ names: [{ type: "dns", value: "n1.example" }, uri, { type: "ip", value: "10.0.0.1" }] }),
+    issue({ names: [uri, { type: "url", value: "spiffe://test.example/csi/controller/c1" }] }),
+    issue({ isAuthority: true }),
+  ]);
+});
+
+/** What is wrong with having accepted these bytes; undefined: nothing. "unread": Node does not read them, so that TLS hands on none such. */
+const judge = (der: Buffer, reading: Exclude<ReturnType<Reader>, { wrong: string }>): string | undefined => {
+  let node: X509Certificate;
+  try {
+    node = new X509Certificate(der);
+  } catch {
+    return "unread";
+  }
+  const shown = formatSpiffeId(reading.id);
+  const uris = oracleNames(der);
+  const told = (node.subjectAltName ?? "").match(/(?:"(?:\\.|[^"\\])*"|[^,"])+/g) ?? [];
+  const own = told.map((entry) => entry.trim()).filter((entry) => entry.startsWith("URI:"));
+  if (uris !== undefined && (uris.length !== 1 || uris[0] !== shown))
+    return `the library reads ${JSON.stringify(uris)}, and ${shown} was accepted`;
+  if (own.length !== 1 || own[0] !== `URI:${shown}`)
+    return `Node reads ${node.subjectAltName}, and ${shown} was accepted`;
+  if (node.ca) return "it is an authority";
+  if (node.serialNumber !== reading.serial) return `serial ${reading.serial} for ${node.serialNumber}`;
+  if (node.validToDate.getTime() !== reading.notAfter) return "its end is another one";
+  return undefined;
+};
+
+const run = (read: Reader, seed: number, count: number) => {
+  const random = createSeededRandom(seed);
+  const found = { accepted: 0, unread: 0, reached: 0, wrong: [] as string[] };
+  for (let at = 0; at < count && found.wrong.length === 0; at += 1) {
+    const der = mutated(random.pick(corpus), random);
+    const reading = read(der);
+    if (!isUnfit(reading) || reading.wrong.includes("URI")) found.reached += 1;
+    if (isUnfit(reading)) continue;
+    const wrong = judge(der, reading);
+    if (wrong === undefined) found.accepted += 1;
+    else if (wrong === "unread") found.unread += 1;
+    else found.wrong.push(`input ${at}: ${wrong}: ${der.toString("base64")}`);
+  }
+  return found;
+};
+
+const count = sample(1_000_000, 5_000);
+
+describe("the reader of certificates", () => {
+  test(`accepts nothing wrong among ${count} mutations of certificates, and falls over none`, () => {
+    const seed = seedOfRun();
+    const found = run(readLeaf, seed, count);
+    expect(found.wrong, `HOLDFAST_SEED=${seed}`).toEqual([]);
+    // As many reach the names, and are not ended by the form of the bytes.
+    expect(found.reached / count, "share that reaches the names").toBeGreaterThan(0.3);
+    expect(found.accepted / count, "share that is accepted").toBeGreaterThan(0.05);
+    if (full) console.log(JSON.stringify({ seed, count, ...found }));
+  });
+
+  /** Ways in which such readers were wrong elsewhere. */
+  const planted: readonly (readonly [string, Reader])[] = [
+    [
+      "splits the text of Node at commas",
+      (der) =>
+        fromText(der, (text) =>
+          text
+            .split(", ")
+            .filter((one) => one.startsWith("URI:"))
+            .at(-1)
+            ?.slice(4),
+        ),
+    ],
+    ["takes the first of several names", (der) => fromNames(der, (uris) => uris[0])],
+    [
+      "ends a name at a NUL",
+      (der) => fromNames(der, (uris) => (uris.length === 1 ? uris[0]?.split("\0")[0] : undefined)),
+    ],
+    [
+      "takes letters of either case",
+      (der) => fromNames(der, (uris) => (uris.length === 1 ? uris[0]?.toLowerCase() : undefined)),
+    ],
+    ["takes an authority", (der) => fromNames(der, (uris) => (uris.length === 1 ? uris[0] : undefined), true)],
+  ];
+
+  test.each(planted)("would be found out if it were one that %s", (_, read) => {
+    expect(run(read, 7, 20_000).wrong).toHaveLength(1);
+  });
+});
+
+const fromText = (der: Uint8Array, pick: (text: string) => string | undefined): ReturnType<Reader> =>
+  withId(der, (node) => pick(node.subjectAltName ?? ""));
+
+const fromNames = (
+  der: Uint8Array,
+  pick: (uris: readonly string[]) => string | undefined,
+  authorities = false,
+): ReturnType<Reader> => withId(der, () => pick(oracleNames(Buffer.from(der)) ?? []), authorities);
+
+const withId = (
+  der: Uint8Array,
+  pick: (node: X509Certificate) => string | undefined,
+  authorities = false,
+): ReturnType<Reader> => {
+  try {
+    const node = new X509Certificate(der);
+    const id = parseSpiffeId(pick(node) ?? "");
+    if (id === undefined || (node.ca && !authorities)) return { wrong: "its URI" };
+    return {
+      id,
+      serial: node.serialNumber,
+      notBefore: node.validFromDate.getTime(),
+      notAfter: node.validToDate.getTime(),
+    };
+  } catch (error) {
+    return { wrong: String(error) };
+  }
+};
