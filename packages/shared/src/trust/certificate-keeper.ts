@@ -3,7 +3,7 @@
  *
  * CK1 What is in use is a whole: the key is the leaf's, the leaf is this process's, and it leads to one of the roots.
  * CK2 Files that are no such whole change nothing: the last good ones stay, and the log says once what is wrong.
- * CK3 What was the same at two looks is taken, so that a file in the middle of its writing is not. CK4 A certificate whose time has passed
+ * CK3 Files that were not written between two looks are taken, so that one in the middle of its writing is not. CK4 A certificate whose time has passed
  *     or has not come takes the place of none that is valid.
  */
 import { hash } from "node:crypto";
@@ -13,7 +13,14 @@ import { createEmitter } from "../async/emitter.ts";
 import { ConfigError } from "../config/config-error.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Metrics } from "../metrics.ts";
-import { directoryOf, isUnusable, readCredentialFiles, takeApart, type Unusable } from "./credential-files.ts";
+import {
+  directoryOf,
+  type FoundFiles,
+  isUnusable,
+  readCredentialFiles,
+  takeApart,
+  type Unusable,
+} from "./credential-files.ts";
 import { type Credentials, judgeCredentials, judgeTime, type WantedName } from "./judge-credentials.ts";
 import { formatSpiffeId } from "./spiffe-id.ts";
 
@@ -36,8 +43,8 @@ export interface CertificateKeeper {
   stop(): void;
 }
 
-/** Between two looks at files that change; the second one has to find what the first one found. */
-const settleMs = 100;
+/** Between two looks at files that change. */
+const settleMs = 200;
 /** Without a word from the file system. */
 const lookMs = 5_000;
 /** So long the certificate and its key may be replaced one after the other before it is worth a line. */
@@ -48,7 +55,7 @@ export function createCertificateKeeper(options: CertificateKeeperOptions): Cert
   const log = options.log.child({ certificate: path });
   const changed = createEmitter();
 
-  const judge = (contents: readonly string[] | Unusable): Credentials | Unusable => {
+  const judge = ({ contents }: FoundFiles): Credentials | Unusable => {
     if (isUnusable(contents)) return contents;
     const texts = takeApart(contents);
     return isUnusable(texts) ? texts : judgeCredentials(texts, wanted);
@@ -62,7 +69,7 @@ export function createCertificateKeeper(options: CertificateKeeperOptions): Cert
     log.error("the certificate is of no use now; it is replaced as soon as its files are", { why: untimely });
 
   let inUse = { credentials: first, key: keyOf(atStart) };
-  let seen = inUse.key;
+  let seen = "";
   let wrong: { readonly key: string; readonly since: number; told: boolean } | undefined;
   measure(options.metrics, () => ({ notAfter: inUse.credentials.notAfter, refused: wrong?.told === true }));
 
@@ -90,16 +97,16 @@ export function createCertificateKeeper(options: CertificateKeeperOptions): Cert
   };
 
   const look = (): number => {
-    const contents = readCredentialFiles(path);
-    const key = keyOf(contents);
-    const settled = key === seen; // CK3
-    seen = key;
+    const files = readCredentialFiles(path);
+    const key = keyOf(files);
+    const settled = files.stamp === seen; // CK3
+    seen = files.stamp;
     if (key === inUse.key) {
       wrong = undefined;
       return lookMs;
     }
     if (!settled) return settleMs;
-    const found = judge(contents);
+    const found = judge(files);
     if (isUnusable(found)) return refuse(key, found.wrong);
     const now = clock.now();
     const late = judgeTime(found, now);
@@ -135,7 +142,7 @@ export function createCertificateKeeper(options: CertificateKeeperOptions): Cert
   };
 }
 
-const keyOf = (contents: readonly string[] | Unusable): string =>
+const keyOf = ({ contents }: FoundFiles): string =>
   isUnusable(contents) ? contents.wrong : hash("sha256", JSON.stringify(contents), "hex");
 
 /** Where the file system tells nothing, the looks on the clock are enough. */

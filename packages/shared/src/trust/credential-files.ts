@@ -23,14 +23,22 @@ export interface Unusable {
 
 export const isUnusable = (value: object): value is Unusable => "wrong" in value;
 
-/** What the files hold at this moment, word by word; the texts are compared before they are judged. */
-export function readCredentialFiles(at: string): readonly string[] | Unusable {
+export interface FoundFiles {
+  /** What each holds, word by word: texts are compared before they are judged. */
+  readonly contents: readonly string[] | Unusable;
+  /** Changes whenever one of them is written, also with the same words. */
+  readonly stamp: string;
+}
+
+export function readCredentialFiles(at: string): FoundFiles {
   try {
     const isDirectory = statSync(at).isDirectory();
     const files = isDirectory ? Object.values(credentialFiles).map((name) => path.join(at, name)) : [at];
-    return files.map((file) => readFileSync(file, "utf8"));
+    const stamps = files.map((file) => statSync(file, { bigint: true })).map(({ ino, mtimeNs }) => `${ino} ${mtimeNs}`);
+    return { contents: files.map((file) => readFileSync(file, "utf8")), stamp: stamps.join() };
   } catch (error) {
-    return { wrong: error instanceof Error ? error.message : String(error) };
+    const wrong = error instanceof Error ? error.message : String(error);
+    return { contents: { wrong }, stamp: wrong };
   }
 }
 
