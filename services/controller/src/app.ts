@@ -282,9 +282,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       if (config.sweepInterval > 0) inBackground("comparing backends with the records", repair.sweep.run());
       return endOfCalls({ taking, work, drivers, reconcilers: [reconciler, snapshots.reconciler], clock });
     });
-    const { surround } = servers;
     streams.onLink(reconciler.linked);
-    const linkService = createLinkService({ ...nodeParts, streams, surround, clock, log, endOfTurn: setImmediate });
+    const linkService = createLinkService({ ...nodeParts, ...servers, streams, clock, log, endOfTurn: setImmediate });
     listening = await servers.listen(services, linkService);
     log.info("ready", { ...listening, controller: id, incarnation, store: store.kind });
   };

@@ -46,6 +46,8 @@ export interface Servers {
   readonly server: GrpcServer;
   /** What calls over streams of agents go through. */
   readonly surround: GrpcServer["surround"];
+  /** Of this controller's certificate. */
+  readonly ownEnd: () => number | undefined;
   /** Serves those, and says so; answers where it listens. */
   listen(services: readonly string[], link: LinkService): Promise<Listening>;
 }
@@ -110,6 +112,7 @@ export const wireServers = ({ config, gate, lifecycle, log, metrics }: ServerPar
   return {
     server,
     surround: agents.surround,
+    ownEnd: () => certificates?.keeper.current().notAfter,
     async listen(services, link) {
       const at = { address: "", agents: "" };
       await lifecycle.start("certificates", () => certificates?.keeper.stop);

@@ -1,12 +1,15 @@
 /**
  * The caller's deadline, on the server. nice-grpc does not pass it on: the interceptor copies it into the metadata, and a stage takes it
- * out again, puts it into the context and aborts the handler's signal when it passes.
+ * out again, puts it into the context and aborts the handler's signal when it passes. A stream ends with its caller's certificate too.
  */
+import { alarm } from "../async/alarm.ts";
+import { systemClock } from "../async/clock.ts";
 import { onAbort } from "../async/signals.ts";
 import { HoldfastError } from "../errors/holdfast-error.ts";
 import type { CallStage } from "./call-stage.ts";
 import { deadlineHeader } from "./caller-interceptor.ts";
 import { maxDeadlineMs } from "./deadline-client.ts";
+import type { CallerCertificate } from "./identity.ts";
 
 export const requestIdHeader = "x-request-id";
 const requestIdPattern = /^[\x21-\x7e]{1,128}$/;
@@ -48,11 +51,17 @@ export function deadlineStage({ stopping, defaultDeadlineMs, createRequestId }: 
       remainingMs: () => (deadline === undefined ? Number.POSITIVE_INFINITY : Math.max(0, deadline - Date.now())),
       requestId: asked !== undefined && requestIdPattern.test(asked) ? asked : createRequestId(),
     });
+    const { certificate } = context.identity;
+    const forgetEnd =
+      streaming && certificate !== undefined
+        ? alarm(systemClock, certificate.notAfter, () => call.abort(certificateEnded(certificate)))
+        : () => undefined;
     const stop = streaming ? stopping.streams : stopping.unary;
     if (stop.aborted) call.abort(stop.reason);
     const leave = stop.aborted ? () => undefined : onAbort(stop, () => call.abort(stop.reason));
     return () => {
       clearTimeout(timer);
+      forgetEnd();
       leave();
     };
   };
@@ -65,6 +74,14 @@ const underwayMs = 50;
 function endedByCaller(deadline: number | undefined): HoldfastError {
   if (deadline !== undefined && Date.now() >= deadline - underwayMs) return deadlinePassed();
   return new HoldfastError({ kind: "cancelled", reason: "CANCELLED", message: "the caller cancelled the call" });
+}
+
+function certificateEnded({ notAfter }: CallerCertificate): HoldfastError {
+  return new HoldfastError({
+    kind: "unauthenticated",
+    reason: "CERTIFICATE_REFUSED",
+    message: `the certificate of the caller ended at ${new Date(notAfter).toISOString()}: open the stream again with a new one`,
+  });
 }
 
 function deadlinePassed(): HoldfastError {

@@ -3,6 +3,7 @@ import { ChannelCredentials, ServerCredentials } from "@grpc/grpc-js";
 import { createServer, Metadata } from "nice-grpc";
 import { HealthDefinition } from "nice-grpc-server-health";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { waitFor } from "../async/signals.ts";
 import { createMemoryLogger } from "../log/logger.ts";
 import { certified } from "../testing/certified.ts";
 import { EchoDefinition } from "../testing/echo-service.ts";
@@ -47,8 +48,9 @@ async function served(options: { server?: LeafWish; listen?: string; denied?: st
       seen.push(identity);
       return request;
     },
-    async *watch(request) {
+    async *watch(request, { signal }) {
       yield request;
+      if (request.text === "for ever") await waitFor(new Promise<never>(() => undefined), signal);
     },
   });
   const address = await server.listen(options.listen ?? "127.0.0.1:0");
@@ -141,6 +143,16 @@ describe("a server with certificates knows its callers", () => {
     denied.push("0BADCAFE");
     expect(await failureOf(echo.say({ text: "y" }))).toMatchObject({ reason: "CERTIFICATE_DENIED" });
     expect(seen).toHaveLength(1);
+  });
+
+  test("one whose certificate ends while it watches is told so, and its next call on that connection is refused", async () => {
+    const { address } = await served();
+    const { echo } = clientOf(address, await bearing({ path: "csi/operator/ada", notAfter: Date.now() + 2_500 }));
+    const watching = (async () => {
+      for await (const _ of echo.watch({ text: "for ever" }));
+    })();
+    expect(await failureOf(watching)).toMatchObject({ kind: "unauthenticated", reason: "CERTIFICATE_REFUSED" });
+    expect(await failureOf(echo.say({ text: "x" }))).toMatchObject({ reason: "CERTIFICATE_REFUSED" });
   });
 
   test("an older TLS is not spoken", async () => {

@@ -22,6 +22,7 @@ import type { AgentStreams } from "./agent-streams.ts";
 import type { CallerCheck } from "./caller-check.ts";
 import { type AgentLink, type OpenStream, openStream } from "./open-stream.ts";
 import { readHello } from "./read-hello.ts";
+import { renewBeforeEnd } from "./renewed-streams.ts";
 
 export interface LinkServiceOptions {
   readonly streams: Pick<AgentStreams, "add" | "remove">;
@@ -32,6 +33,8 @@ export interface LinkServiceOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly endOfTurn: (then: () => void) => void;
+  /** When the certificate of this controller ends; without it: it has none. */
+  readonly ownEnd?: () => number | undefined;
   readonly admissionsPerSecond?: number;
   /** How long a stream may take to say whose it is, and a body to meet its call. */
   readonly patienceMs?: number;
@@ -60,7 +63,7 @@ const cut = "its connection ended, or the agent gave it up";
 const restMs = 20;
 
 export const createLinkService = (options: LinkServiceOptions): LinkService => {
-  const { checkCaller, clock, log, admissionsPerSecond = 300, patienceMs = 10_000 } = options;
+  const { checkCaller, clock, log, ownEnd, admissionsPerSecond = 300, patienceMs = 10_000 } = options;
   const maxWaiting = admissionsPerSecond * admissionSeconds;
   const admissions = createAdmissions({ clock, perSecond: admissionsPerSecond, maxWaiting });
   const transferPace = createPace({ clock, perSecond: transferBytesPerSecond });
@@ -124,6 +127,8 @@ export const createLinkService = (options: LinkServiceOptions): LinkService => {
       signal.addEventListener("abort", gone, { once: true });
       if (signal.aborted) gone();
       void pump(reader, stream);
+      const notAfter = Math.min(context.identity.certificate?.notAfter ?? Infinity, ownEnd?.() ?? Infinity);
+      const stopAsking = renewBeforeEnd({ clock, notAfter, reconnect: stream.reconnect });
       try {
         for await (const frame of stream.frames) yield frame;
         const failure = stream.failure();
@@ -134,6 +139,7 @@ export const createLinkService = (options: LinkServiceOptions): LinkService => {
         });
         throw failure; // LS4
       } finally {
+        stopAsking();
         signal.removeEventListener("abort", gone);
         stream.end("its call has ended");
         exit(stream);
