@@ -3,11 +3,12 @@ import { existsSync } from "node:fs";
 import path from "node:path";
 import { systemClock } from "@holdfast/shared/async/clock";
 import type { Environment } from "@holdfast/shared/config/config";
+import { examineCertificates } from "@holdfast/shared/doctor/examine-certificates";
+import { examineListeners } from "@holdfast/shared/doctor/examine-listeners";
 import { examineSockets } from "@holdfast/shared/doctor/examine-sockets";
 import { examineStateDir } from "@holdfast/shared/doctor/examine-state-dir";
 import { type Finding, fault, fine, warning } from "@holdfast/shared/doctor/finding";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import { isLoopback, parseAddress } from "@holdfast/shared/grpc/listen-address";
 import { createLogger } from "@holdfast/shared/log/logger";
 import type { ControllerConfig } from "./config.ts";
 import { examineBackups } from "./doctor/examine-backups.ts";
@@ -73,28 +74,6 @@ const examineKeys = async ({ secretKeys }: ControllerConfig): Promise<readonly F
   }
 };
 
-const examineListening = (listen: string, { insecure }: ControllerConfig): readonly Finding[] => {
-  const address = parseAddress(listen);
-  if (address.kind === "unix" || isLoopback(address.host)) return [];
-  return insecure
-    ? [
-        warning(
-          "insecure",
-          listen,
-          "listens beyond this host without TLS: whoever reaches it is believed",
-          "keep that network to itself",
-        ),
-      ]
-    : [
-        fault(
-          "insecure",
-          listen,
-          "is no loopback address, and there is no TLS",
-          "listen on 127.0.0.1, or set HOLDFAST_INSECURE=1 on a network that you trust",
-        ),
-      ];
-};
-
 const examineRoots = (config: ControllerConfig, env: Environment): readonly Finding[] => {
   const unfit = unfitRoots({ files: config.secretFiles }, forbiddenPlaces({ ...config, env }));
   return [
@@ -115,7 +94,16 @@ const examineRoots = (config: ControllerConfig, env: Environment): readonly Find
 };
 
 export const doctorFindings = async (config: ControllerConfig, env: Environment): Promise<readonly Finding[]> => [
-  ...[config.listen, config.agentListen].flatMap((listen) => examineListening(listen, config)),
+  ...examineListeners({
+    plain: [config.adminListen, ...(config.tlsDir === undefined ? [config.listen, config.agentListen] : [])],
+    insecure: config.insecure,
+  }),
+  ...examineCertificates({
+    at: config.tlsDir,
+    setting: "HOLDFAST_TLS_DIR",
+    wanted: "controller",
+    now: systemClock.now(),
+  }),
   ...(await examineStateDir(config.stateDir, "HOLDFAST_STATE_DIR")),
   ...(await examineStore(config)),
   ...(await examineSockets(config.pluginDir, "HOLDFAST_PLUGIN_DIR")),

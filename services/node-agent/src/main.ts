@@ -18,9 +18,10 @@ const check = async (): Promise<number> => {
     () => {
       const config = loadConfig(configSchema, process.env);
       const { node, proxy } = config;
-      const credentials = openCertificates({ config, log, signal: new AbortController().signal });
-      const asking = { node, proxy, credentials, instance: randomUUID(), newId: randomUUID, clock: systemClock, log };
-      const ask = (address: string) => askController(address, asking);
+      const asking = { node, proxy, instance: randomUUID(), newId: randomUUID, clock: systemClock, log };
+      const { signal } = new AbortController();
+      const ask = async (address: string) =>
+        await askController(address, { ...asking, credentials: openCertificates({ config, log, signal }) });
       return examineAgent({ config, ask, now: Date.now, searchPath: process.env["PATH"] ?? "" });
     },
     (line) => process.stdout.write(line),

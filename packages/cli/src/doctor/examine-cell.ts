@@ -1,5 +1,6 @@
 /** What a controller tells of its cell, looked through for what somebody should know. */
 import { type Finding, fault, fine, warning } from "@holdfast/shared/doctor/finding";
+import { tlsTrouble } from "@holdfast/shared/doctor/tls-trouble";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { VerificationScope } from "@holdfast/shared/gen/holdfast/v1/common";
 import { type Node, NodeState } from "@holdfast/shared/gen/holdfast/v1/node";
@@ -99,12 +100,13 @@ export const examineCell = async (clients: Clients, address: string, now: number
     if (!isHoldfastError(error) || !["unavailable", "deadline", "unknown", "cancelled"].includes(error.kind))
       throw error;
     return [
-      fault(
-        "controller-unreachable",
-        address,
-        `does not answer: ${error.message}`,
-        "start the controller, or set --address, HOLDFAST_ADDRESS; beyond its own host it is reached only where HOLDFAST_LISTEN says so",
-      ),
+      tlsTrouble(address, error.message) ??
+        fault(
+          "controller-unreachable",
+          address,
+          `does not answer: ${error.message}`,
+          "start the controller, or set --address, HOLDFAST_ADDRESS; beyond its own host it is reached only where HOLDFAST_LISTEN says so",
+        ),
     ];
   }
 };

@@ -1,4 +1,6 @@
 /** `main.ts check`: what would keep an agent with these settings from its work. Changes nothing, and may run beside it. */
+import { examineCertificates } from "@holdfast/shared/doctor/examine-certificates";
+import { examineListeners } from "@holdfast/shared/doctor/examine-listeners";
 import { examineSockets } from "@holdfast/shared/doctor/examine-sockets";
 import { examineStateDir } from "@holdfast/shared/doctor/examine-state-dir";
 import { type Finding, fine, warning } from "@holdfast/shared/doctor/finding";
@@ -12,7 +14,16 @@ import { examineJournal } from "./examine-journal.ts";
 export interface AgentExamination {
   readonly config: Pick<
     AgentConfig,
-    "node" | "machineIdFile" | "hostIdentity" | "stateDir" | "rootDir" | "pluginDir" | "controllers"
+    | "node"
+    | "machineIdFile"
+    | "hostIdentity"
+    | "stateDir"
+    | "rootDir"
+    | "pluginDir"
+    | "controllers"
+    | "tlsDir"
+    | "adminListen"
+    | "insecure"
   >;
   readonly ask: AskController;
   /** The clock of this host. */
@@ -33,7 +44,10 @@ const examineProof = async (setting: string | undefined): Promise<Finding> => {
 
 export const examineAgent = async ({ config, ask, now, searchPath }: AgentExamination): Promise<readonly Finding[]> => {
   const { machineId } = await readHostIdentity(config.machineIdFile, undefined);
+  const wanted = `node/${config.node}`;
   return [
+    ...examineListeners({ plain: [config.adminListen], insecure: config.insecure }),
+    ...examineCertificates({ at: config.tlsDir, setting: "HOLDFAST_TLS_DIR", wanted, now: now() }),
     ...(await examineStateDir(config.stateDir, "HOLDFAST_STATE_DIR")),
     ...(await examineJournal(config.stateDir, machineId)),
     await examineProof(config.hostIdentity),

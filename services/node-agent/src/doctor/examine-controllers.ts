@@ -1,4 +1,5 @@
 import { type Finding, fault, fine } from "@holdfast/shared/doctor/finding";
+import { tlsTrouble } from "@holdfast/shared/doctor/tls-trouble";
 
 export interface ControllerSeen {
   /** The controller's clock. */
@@ -39,11 +40,14 @@ export const examineControllers = async (
         return ofAnswer(address, await ask(address), now());
       } catch (error) {
         const why = error instanceof Error ? error.message : String(error);
-        return fault(
-          "controller-unreachable",
-          address,
-          `does not answer: ${why}`,
-          "start the controller, or correct HOLDFAST_CONTROLLERS: the controller listens for agents at its HOLDFAST_AGENT_LISTEN (127.0.0.1:7602 unless set), not at HOLDFAST_LISTEN",
+        return (
+          tlsTrouble(address, why) ??
+          fault(
+            "controller-unreachable",
+            address,
+            `does not answer: ${why}`,
+            "start the controller, or correct HOLDFAST_CONTROLLERS: the controller listens for agents at its HOLDFAST_AGENT_LISTEN (127.0.0.1:7602 unless set), not at HOLDFAST_LISTEN; with TLS it ends the connection of an agent whose certificate does not verify, and its log says why",
+          )
         );
       }
     }),
