@@ -4,10 +4,16 @@
  */
 import { hostname, networkInterfaces } from "node:os";
 import { context, DiagLogLevel, diag, propagation, trace } from "@opentelemetry/api";
+import {
+  type CollectorFiles,
+  collectorAgent,
+  collectorCredentials,
+  refuseUnfitCollector,
+} from "./grpc/collector-tls.ts";
 import { isSecretName } from "./log/log-field.ts";
 import type { Logger } from "./log/logger.ts";
 
-export interface TelemetryOptions {
+export interface TelemetryOptions extends CollectorFiles {
   readonly service: string;
   readonly version: string;
   readonly instance: string;
@@ -27,7 +33,7 @@ export interface Telemetry {
 }
 
 /** As every service is told it by its settings. */
-interface TelemetrySettings {
+interface TelemetrySettings extends CollectorFiles {
   readonly otlpEndpoint?: string | undefined;
   readonly otlpProtocol: "grpc" | "http";
   readonly traceSampleRatio: number;
@@ -36,12 +42,14 @@ interface TelemetrySettings {
 /** A part of a service: starts it by the settings, and answers how it ends. */
 export const telemetryPart =
   (
-    { otlpEndpoint, otlpProtocol, traceSampleRatio }: TelemetrySettings,
+    { otlpEndpoint, otlpProtocol, traceSampleRatio, ...files }: TelemetrySettings,
     who: Pick<TelemetryOptions, "service" | "version" | "instance" | "log">,
   ) =>
   async (): Promise<() => Promise<void>> => {
+    const { otlpCaFile, otlpCertFile, otlpKeyFile } = files;
     const { shutdown } = await startTelemetry({
       ...who,
+      ...{ otlpCaFile, otlpCertFile, otlpKeyFile },
       enabled: otlpEndpoint !== undefined,
       endpoint: otlpEndpoint,
       protocol: otlpProtocol,
@@ -75,6 +83,7 @@ function createAllowList(): (name: string) => boolean {
 }
 
 export async function startTelemetry(options: TelemetryOptions): Promise<Telemetry> {
+  refuseUnfitCollector(options.enabled ? options.endpoint : undefined, options);
   if (!options.enabled) return off;
   const [
     { AsyncLocalStorageContextManager },
@@ -136,15 +145,19 @@ function hostAttributes(): Record<string, string> {
   return { "host.name": hostname(), ip: outer?.address ?? "127.0.0.1" };
 }
 
-async function createExporter({ protocol, endpoint }: TelemetryOptions) {
+async function createExporter({ protocol, endpoint, ...files }: TelemetryOptions) {
   const common = { timeoutMillis: exportTimeoutMs };
+  const withTls = endpoint?.startsWith("https://") === true;
   if (protocol === "grpc") {
     const { OTLPTraceExporter } = await import("@opentelemetry/exporter-trace-otlp-grpc");
-    return new OTLPTraceExporter(endpoint === undefined ? common : { ...common, url: endpoint });
+    const tls = withTls ? { credentials: collectorCredentials(files) } : {};
+    return new OTLPTraceExporter(endpoint === undefined ? common : { ...common, ...tls, url: endpoint });
   }
   const { OTLPTraceExporter } = await import("@opentelemetry/exporter-trace-otlp-http");
   const url = endpoint === undefined ? undefined : new URL("v1/traces", `${endpoint.replace(/\/+$/, "")}/`).href;
-  return new OTLPTraceExporter(url === undefined ? common : { ...common, url });
+  const agent = withTls ? collectorAgent(files) : undefined;
+  const tls = agent === undefined ? {} : { httpAgentOptions: () => agent };
+  return new OTLPTraceExporter(url === undefined ? common : { ...common, ...tls, url });
 }
 
 interface Processor {

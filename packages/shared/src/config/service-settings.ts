@@ -1,9 +1,32 @@
-import { boolSetting, durationSetting, enumSetting, numberSetting, optional, stringSetting } from "./setting.ts";
+import {
+  boolSetting,
+  durationSetting,
+  enumSetting,
+  numberSetting,
+  optional,
+  pathSetting,
+  stringSetting,
+} from "./setting.ts";
 
 /** What every service has: how it is seen, and whether it may be reached without TLS. */
 export const serviceSettings = {
   otlpEndpoint: optional(
     stringSetting({ env: "HOLDFAST_OTLP_ENDPOINT", doc: "Collector for traces; tracing is off without it." }),
+  ),
+  otlpCaFile: optional(
+    pathSetting({
+      env: "HOLDFAST_OTLP_CA_FILE",
+      doc: "PEM of the authorities that the certificate of an https:// collector is checked by; without it, those of the system.",
+    }),
+  ),
+  otlpCertFile: optional(
+    pathSetting({
+      env: "HOLDFAST_OTLP_CERT_FILE",
+      doc: "PEM of the client certificate for an https:// collector, with its chain. Like the other two files read for each connection.",
+    }),
+  ),
+  otlpKeyFile: optional(
+    pathSetting({ env: "HOLDFAST_OTLP_KEY_FILE", doc: "PEM of the key of that client certificate." }),
   ),
   otlpProtocol: enumSetting({
     env: "HOLDFAST_OTLP_PROTOCOL",

@@ -8,10 +8,11 @@
  */
 import { constants } from "node:crypto";
 import type { PeerCertificate } from "node:tls";
-import { type ChannelCredentials, experimental, ServerCredentials } from "@grpc/grpc-js";
+import { type ChannelCredentials, ServerCredentials } from "@grpc/grpc-js";
 import type { CertificateKeeper } from "../trust/certificate-keeper.ts";
 import { isUnfit, readLeaf } from "../trust/leaf.ts";
 import { formatSpiffeId } from "../trust/spiffe-id.ts";
+import { createFreshCredentials } from "./fresh-credentials.ts";
 
 type Watcher = Parameters<ServerCredentials["_addWatcher"]>[0];
 
@@ -48,10 +49,13 @@ export function createServerCredentials(keeper: CertificateKeeper): ServerCreden
 }
 
 export function createChannelCredentials(keeper: CertificateKeeper): ChannelCredentials {
-  const provider = providerOf(keeper);
-  return experimental.createCertificateProviderChannelCredentials(provider, provider, {
-    checkServerIdentity: (_host, certificate) => judgeServer(certificate, keeper.current().leaf.id.trustDomain),
-  });
+  return createFreshCredentials(
+    () => {
+      const { chain, key, roots } = keeper.current();
+      return { cert: chain, key, ca: roots };
+    },
+    { checkServerIdentity: (_host, certificate) => judgeServer(certificate, keeper.current().leaf.id.trustDomain) },
+  );
 }
 
 /** TC3. Node calls it once the chain is verified, and compares no URI itself. */
@@ -63,30 +67,4 @@ function judgeServer({ raw }: PeerCertificate, trustDomain: string): Error | und
     return new Error(`the server is ${formatSpiffeId(id)}, of another trust domain than ${trustDomain}, which is ours`);
   if (id.role !== "controller") return new Error(`the server is ${formatSpiffeId(id)}, and no controller`);
   return undefined;
-}
-
-type Provider = Parameters<typeof experimental.createCertificateProviderChannelCredentials>[0];
-
-function providerOf(keeper: CertificateKeeper): Provider {
-  const leave = new Map<unknown, () => void>();
-  const tell = (listener: unknown, update: () => void): void => {
-    leave.set(listener, keeper.onChange(update));
-    // As the library's own one does it: once whoever asks is ready to be told.
-    setImmediate(update);
-  };
-  const forget = (listener: unknown): void => {
-    leave.get(listener)?.();
-    leave.delete(listener);
-  };
-  return {
-    addCaCertificateListener: (listener) =>
-      tell(listener, () => listener({ caCertificate: Buffer.from(keeper.current().roots) })),
-    removeCaCertificateListener: forget,
-    addIdentityCertificateListener: (listener) =>
-      tell(listener, () => {
-        const { chain, key } = keeper.current();
-        listener({ certificate: Buffer.from(chain), privateKey: Buffer.from(key) });
-      }),
-    removeIdentityCertificateListener: forget,
-  };
 }
