@@ -200,7 +200,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
         clusterUid: nodeStore.clusterUid,
       }),
       ...createLinkClaims({ ...api, checkCaller }),
-      ...createHealthSecrets({ nodes: registry, profiles: pluginRecords, secrets: deps.secrets }),
+      ...createHealthSecrets({ nodes: registry, profiles: pluginRecords, secrets: deps.secrets, checkCaller }),
     },
     background: () => [
       ["looking for missing links of nodes", registry.watchLinks(signal)],

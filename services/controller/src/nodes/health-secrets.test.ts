@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { NodePlugin } from "../domain/node/node.ts";
 import { nodeRecord } from "../domain/testing/record-fixtures.ts";
+import { createCallerCheck } from "./caller-check.ts";
 import { createHealthSecrets } from "./health-secrets.ts";
 
 const plugin = "csi.example";
@@ -17,6 +18,7 @@ const ask = async (
 ) => {
   const read: (string | undefined)[][] = [];
   const { getHealthSecrets } = createHealthSecrets({
+    checkCaller: createCallerCheck({ certified: false }),
     nodes: { get: () => ({ record: { ...nodeRecord("n1"), state, plugins }, live: "alive" }) },
     profiles: {
       of: () => (named ? { nodeHealthSecret: { ref: "secret:ops/array", namespace: "ops" } } : {}) as never,

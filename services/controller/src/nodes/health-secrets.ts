@@ -8,7 +8,7 @@ import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { NodeRecord } from "../domain/node/node.ts";
 import type { Nodes, PluginProfiles } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
-import { checkCaller } from "./controller-link-service.ts";
+import type { CallerCheck } from "./caller-check.ts";
 import type { AgentLink } from "./open-stream.ts";
 
 const tellsStorage = "node:GET_STORAGE_HEALTH";
@@ -21,9 +21,10 @@ export const createHealthSecrets = (deps: {
   readonly nodes: Pick<Nodes, "get">;
   readonly profiles: Pick<PluginProfiles, "of">;
   readonly secrets: Pick<Secrets, "resolve">;
+  readonly checkCaller: CallerCheck;
 }): Pick<AgentLink, "getHealthSecrets"> => ({
   async getHealthSecrets({ node, plugin }, context) {
-    checkCaller(node, context);
+    deps.checkCaller(node, context);
     const record = deps.nodes.get(node)?.record;
     if (record === undefined || !mayAsk(record, plugin))
       throw new HoldfastError({
