@@ -101,6 +101,13 @@ describe.skipIf(!root)("secrets", () => {
     ];
     for (const file of await everyFile(cluster.dir)) places.push([file, await readFile(file, "latin1")]);
     expect(places.length).toBeGreaterThan(6);
+    const audit = places.filter(([where]) => path.basename(where).startsWith("calls-"));
+    expect(audit.map(([where]) => path.relative(cluster.dir, where).split("/")[0]).sort()).toHaveLength(2);
+    for (const method of ["CreateVolume", "NodePublishVolume"])
+      expect(
+        audit.filter(([, text]) => text.includes(`"method":"${method}"`)),
+        method,
+      ).toHaveLength(1);
     expect(metrics.every((text) => text.includes("# HELP"))).toBe(true);
     for (const [where, text] of places)
       for (const form of forms) expect(text.includes(form), `${form} in ${where}`).toBe(false);

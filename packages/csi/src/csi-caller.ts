@@ -12,6 +12,7 @@ import { callPolicy } from "./call-policy.ts";
 import type { CallSubject } from "./call-spans.ts";
 import type { PluginFacts } from "./capabilities.ts";
 import { type CsiExchange, type ExchangeOptions, failureOf, readerOf } from "./csi-exchange.ts";
+import { gateSubject, gateSubjects } from "./gate-subject.ts";
 import { codecOf, type RequestInput, type RequestOf, type ResponseOf } from "./messages.ts";
 import { type CsiMethod, pathOf, type StreamMethod, type UnaryMethod } from "./methods.ts";
 import { type CallFailure, type CallOutcome, codes } from "./outcome.ts";
@@ -102,7 +103,8 @@ export function createCsiCaller(options: CsiCallerOptions): CsiCaller {
     const way = wayTo(method, request);
     if ("failure" in way) return failed(method, way.failure, sensitive);
     const volumeId = volumeIn(request);
-    const outcome = await send(way.transport, { signal, deadlineMs, sensitive, subject, volumeId, order });
+    const thing = gateSubjects[method]?.(request) ?? (volumeId && gateSubject("volume", { id: volumeId }));
+    const outcome = await send(way.transport, { signal, deadlineMs, sensitive, subject, volumeId, thing, order });
     if (outcome.outcome === "done") return outcome;
     if (outcome.failure.code === "DEADLINE_EXCEEDED") onMissedDeadline?.(way.transport);
     if (outcome.failure.code === "UNIMPLEMENTED") onUnimplemented?.(method);

@@ -6,7 +6,7 @@
 import type { CallOrder } from "@holdfast/model/call-order";
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Tracing } from "@holdfast/shared/tracing";
-import { type Answered, type CallPeer, createCallSpans, type TracedCall } from "./call-spans.ts";
+import { type Answered, type CallPeer, type CallSubject, createCallSpans, type TracedCall } from "./call-spans.ts";
 import { codecOf, type RequestOf, type ResponseOf } from "./messages.ts";
 import { type CsiMethod, methods, type StreamMethod, type UnaryMethod } from "./methods.ts";
 import { type CallFailure, type CallOutcome, type Code, verdictOf } from "./outcome.ts";
@@ -21,6 +21,21 @@ export interface CallReport {
   readonly seconds: number;
   /** It was refused as overtaken by a later one. */
   readonly stale?: boolean | undefined;
+  /** Of every call that is no stream. */
+  readonly about?: ReportedCall;
+}
+
+/** What a call was about, by ids alone. */
+export interface ReportedCall {
+  readonly subject: CallSubject;
+  /** In the words of the plugin: a volume, a snapshot or a group of them. */
+  readonly thing: string | undefined;
+  readonly instance: string | undefined;
+  /** Through the agent of another host, which reports it too. */
+  readonly relayed: boolean;
+  /** False: it did not leave. */
+  readonly sent: boolean;
+  readonly traceId: string | undefined;
 }
 
 export interface ExchangeOptions extends TracedCall {
@@ -31,6 +46,8 @@ export interface ExchangeOptions extends TracedCall {
   readonly sensitive: readonly string[];
   /** As of WireOptions. */
   readonly order?: CallOrder | undefined;
+  /** As of ReportedCall. */
+  readonly thing?: string | undefined;
 }
 
 export interface CsiExchange {
@@ -84,7 +101,7 @@ export function createCsiExchange({ tracing, clock, onCall, ...peer }: CsiExchan
     transport: CsiTransport,
     method: UnaryMethod,
     request: Uint8Array,
-    { signal, deadlineMs, sensitive, order }: ExchangeOptions,
+    { signal, deadlineMs, sensitive, order, thing, subject }: ExchangeOptions,
     reader: Reader<T>,
   ): Promise<Answered<T>> => {
     const failed = (failure: WireFailure): Answered<T> => {
@@ -96,9 +113,23 @@ export function createCsiExchange({ tracing, clock, onCall, ...peer }: CsiExchan
     const metadata = traceHeaders();
     const started = clock.monotonic();
     const reply = await transport.unary(method, request, { signal, deadlineMs, metadata, order });
-    const { code, stale }: Partial<WireFailure> & { readonly code: Code } =
-      "failure" in reply ? reply.failure : { code: "OK" };
-    onCall?.({ plugin: plugin(), method, code, seconds: (clock.monotonic() - started) / 1000, stale });
+    const { code, stale, sent }: Pick<WireFailure, "code" | "stale" | "sent"> =
+      "failure" in reply ? reply.failure : { code: "OK", sent: true };
+    onCall?.({
+      plugin: plugin(),
+      method,
+      code,
+      seconds: (clock.monotonic() - started) / 1000,
+      stale,
+      about: {
+        subject: peer.node === undefined ? { ...subject } : { node: peer.node, ...subject },
+        thing,
+        instance: peer.instance,
+        relayed: peer.hop === "relay",
+        sent,
+        traceId: metadata["traceparent"]?.split("-")[1],
+      },
+    });
     if ("failure" in reply) return failed(reply.failure);
     const result = reader.read(reply.bytes);
     if ("value" in result) return { outcome: { outcome: "done", value: result.value }, code };

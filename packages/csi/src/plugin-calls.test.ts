@@ -241,7 +241,13 @@ describe("a call", () => {
     reports.length = 0;
     await connection.call("DeleteVolume", { volumeId: "v" }, { signal: signal() });
     expect(reports).toEqual([
-      { plugin: "tiny.example.com", method: "DeleteVolume", code: "ABORTED", seconds: expect.any(Number) },
+      {
+        plugin: "tiny.example.com",
+        method: "DeleteVolume",
+        code: "ABORTED",
+        seconds: expect.any(Number),
+        about: { subject: {}, thing: "volume v", instance: expect.any(String), relayed: false, sent: true },
+      },
     ]);
   });
 });

@@ -6,18 +6,18 @@ import { createFailpoints } from "@holdfast/shared/failpoints";
 import { createLifecycle } from "@holdfast/shared/lifecycle";
 import { createLogger, type Logger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
-import { telemetryPart } from "@holdfast/shared/telemetry";
 import { createTracing, tracedQuestions } from "@holdfast/shared/tracing";
 import { createClaimService } from "./api/claim/claim-service.ts";
 import { addControllerServices } from "./api/controller-services.ts";
 import { createEventService } from "./api/event/event-service.ts";
 import { createSecretService } from "./api/secret/secret-service.ts";
 import { createVolumeService } from "./api/volume/volume-service.ts";
+import { wireAudit } from "./audit-wiring.ts";
 import { keepBackups } from "./backup-wiring.ts";
 import { createCommands } from "./commands/commands.ts";
 import { listExternalVolumesQuery } from "./commands/volume/list-external-volumes.ts";
 import type { ControllerConfig } from "./config.ts";
-import { createCallMetrics, measureParts } from "./controller-metrics.ts";
+import { measureParts } from "./controller-metrics.ts";
 import type { RouteOf } from "./domain/plugin/instance-reach.ts";
 import { formatWithBars } from "./domain/store-format.ts";
 import { endOfCalls } from "./end-of-calls.ts";
@@ -42,7 +42,7 @@ import { createSecretParts } from "./secrets-wiring.ts";
 import { wireServers } from "./server-wiring.ts";
 import { wireSnapshots } from "./snapshot-wiring.ts";
 import { measureDamage, measureStanding } from "./standing-metrics.ts";
-import { openStateDir } from "./state-dir.ts";
+import { wireState } from "./state-wiring.ts";
 import { openStore } from "./store/open-store.ts";
 import { accessOf } from "./store/redis/redis-access.ts";
 
@@ -73,7 +73,7 @@ const startPatienceMs = 2_000;
 const ids: Ids = { uuid: randomUUID, random: Math.random };
 
 export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}): App => {
-  const { insecure, stateDir } = config;
+  const { stateDir } = config;
   const log = overrides.log ?? createLogger({ level: config.logLevel, fields: { service: "controller" } });
   const failpoint = createFailpoints(config.failpoints, overrides.kill ?? (() => undefined));
   const lifecycle = createLifecycle({ log, stopTimeoutMs: config.stopGrace + 5_000 });
@@ -92,18 +92,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       });
     };
 
-    let own: Awaited<ReturnType<typeof openStateDir>> | undefined;
-    await lifecycle.start("state directory", async () => {
-      own = await openStateDir(stateDir, { id: config.id, uuid: ids.uuid });
-      return own.release;
-    });
-    if (own === undefined) throw new Error("the state directory is not open");
+    const own = await wireState({ config, version: controllerVersion, lifecycle, ids, log });
     const { id, incarnation, issuer } = own;
-
-    await lifecycle.start(
-      "telemetry",
-      telemetryPart(config, { service: "holdfast-controller", version: controllerVersion, instance: issuer, log }),
-    );
 
     const store = await openStore({
       url: config.store ?? `sqlite://${path.join(stateDir, "store.db")}`,
@@ -117,7 +107,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     await lifecycle.start("store", () => () => store.close());
 
-    const { onCall } = createCallMetrics(metrics, { insecure, volatileStore: config.allowVolatileStore });
+    const { onCall } = await wireAudit({ config, issuer, lifecycle, metrics, clock, log });
     const changes = createChanges();
     let wakeVolume = (_key: string): void => undefined;
     let route: RouteOf = () => undefined;

@@ -1,7 +1,7 @@
 /** Every setting of the controller. Read once at start; all mistakes are told together. */
 import { type ConfigOf, defineConfig } from "@holdfast/shared/config/config";
 import { failpointSetting } from "@holdfast/shared/config/failpoint-setting";
-import { questionSettings, serviceSettings } from "@holdfast/shared/config/service-settings";
+import { auditSettings, questionSettings, serviceSettings } from "@holdfast/shared/config/service-settings";
 import {
   addressSetting,
   boolSetting,
@@ -252,6 +252,7 @@ export const configSchema = defineConfig({
   }),
   ...serviceSettings,
   ...questionSettings,
+  ...auditSettings,
   stopGrace: durationSetting({
     env: "HOLDFAST_STOP_GRACE",
     doc: "How long running calls may go on when the controller stops.",

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import path from "node:path";
 import { systemClock } from "@holdfast/shared/async/clock";
 import type { Environment } from "@holdfast/shared/config/config";
+import { examineAudit } from "@holdfast/shared/doctor/examine-audit";
 import { examineCertificates } from "@holdfast/shared/doctor/examine-certificates";
 import { examineListeners } from "@holdfast/shared/doctor/examine-listeners";
 import { examineSockets } from "@holdfast/shared/doctor/examine-sockets";
@@ -105,6 +106,7 @@ export const doctorFindings = async (config: ControllerConfig, env: Environment)
     now: systemClock.now(),
   }),
   ...(await examineStateDir(config.stateDir, "HOLDFAST_STATE_DIR")),
+  ...(await examineAudit(config)),
   ...(await examineStore(config)),
   ...(await examineSockets(config.pluginDir, "HOLDFAST_PLUGIN_DIR")),
   ...(await examineOwnBackups(config)),

@@ -12,9 +12,9 @@ import { createLogger, type Logger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
 import { telemetryPart } from "@holdfast/shared/telemetry";
 import { createTracing, tracedQuestions } from "@holdfast/shared/tracing";
-import { createAgentMetrics } from "./agent-metrics.ts";
 import { addLocalServices } from "./api/local-services.ts";
 import { createServedOrders } from "./api/served-orders.ts";
+import { wireAudit } from "./audit-wiring.ts";
 import type { AgentConfig } from "./config.ts";
 import { type ControllerLink, createControllerLink } from "./controller-link/controller-link.ts";
 import { createControllerLinkClaims } from "./controller-link/controller-link-claims.ts";
@@ -136,7 +136,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       verification_scope: mounts.scope,
     });
 
-    const { onCall } = createAgentMetrics(metrics, { ledger, journal });
+    const onCall = await wireAudit({ config, instance, ledger, journal, lifecycle, metrics, log });
     const told = { lowestGen: () => ledger.agent().promisedGen, controllers: () => link?.controllers() ?? [] };
     const found = await wireFoundPlugins({ config, log, tracing, metrics, signal: calls.signal, onCall, ...told });
     const { statics, directory, admission, storage } = found;

@@ -1,7 +1,7 @@
 /** Every setting of the agent. Read once at start; all mistakes are told together. */
 import { type ConfigOf, defineConfig } from "@holdfast/shared/config/config";
 import { failpointSetting } from "@holdfast/shared/config/failpoint-setting";
-import { questionSettings, serviceSettings } from "@holdfast/shared/config/service-settings";
+import { auditSettings, questionSettings, serviceSettings } from "@holdfast/shared/config/service-settings";
 import {
   addressSetting,
   durationSetting,
@@ -176,6 +176,7 @@ export const configSchema = defineConfig({
   }),
   ...serviceSettings,
   ...questionSettings,
+  ...auditSettings,
   reconnectMax: durationSetting({
     env: "HOLDFAST_RECONNECT_MAX",
     doc: "Longest wait before a controller is dialled again; a controller takes up 300 agents a second, however many dial.",

@@ -2,6 +2,7 @@ import {
   boolSetting,
   durationSetting,
   enumSetting,
+  intSetting,
   numberSetting,
   optional,
   pathSetting,
@@ -69,5 +70,22 @@ export const questionSettings = {
     min: 0,
     max: 1,
     default: 0,
+  }),
+} as const;
+
+/** Where each service keeps who did what. */
+export const auditSettings = {
+  auditDir: optional(
+    pathSetting({
+      env: "HOLDFAST_AUDIT_DIR",
+      doc: "Directory of the audit; one service alone may use it. Unset: `audit` below the state directory.",
+    }),
+  ),
+  auditFiles: intSetting({
+    env: "HOLDFAST_AUDIT_FILES",
+    doc: "How many files of 16 MiB each trail of the audit keeps; with the next one the oldest is removed.",
+    min: 2,
+    max: 100_000,
+    default: 16,
   }),
 } as const;

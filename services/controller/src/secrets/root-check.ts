@@ -18,11 +18,12 @@ interface RootCheckInput {
   readonly secretKeys: string | undefined;
   readonly vaultTokenFile: string | undefined;
   readonly backup: string | undefined;
+  readonly auditDir?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 export const forbiddenPlaces = (input: RootCheckInput): readonly ForbiddenPlace[] => {
-  const { stateDir, store, secretKeys, vaultTokenFile, backup, env } = input;
+  const { stateDir, store, secretKeys, vaultTokenFile, backup, auditDir, env } = input;
   const sqlite = store?.startsWith("sqlite://") === true ? store.slice("sqlite://".length) : undefined;
   // HOLDFAST_CONFIG_FILE, and each file that holds the value of a setting.
   const named = Object.entries(env).filter(([name]) => name.startsWith("HOLDFAST_") && name.endsWith("_FILE"));
@@ -34,6 +35,7 @@ export const forbiddenPlaces = (input: RootCheckInput): readonly ForbiddenPlace[
     [secretKeys, "the key file (HOLDFAST_SECRET_KEYS)"],
     [vaultTokenFile, "the token for Vault (HOLDFAST_VAULT_TOKEN_FILE)"],
     [backup, "the backups (HOLDFAST_BACKUP)"],
+    [auditDir, "the audit (HOLDFAST_AUDIT_DIR)"],
     ...named.map(([name, file]) => [file, `the file of ${name}`] as const),
   ];
   return places.flatMap(([path, what]) => (path?.startsWith("/") === true ? [{ path, what }] : []));

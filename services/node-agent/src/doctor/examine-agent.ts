@@ -1,4 +1,5 @@
 /** `main.ts check`: what would keep an agent with these settings from its work. Changes nothing, and may run beside it. */
+import { examineAudit } from "@holdfast/shared/doctor/examine-audit";
 import { examineCertificates } from "@holdfast/shared/doctor/examine-certificates";
 import { examineListeners } from "@holdfast/shared/doctor/examine-listeners";
 import { examineSockets } from "@holdfast/shared/doctor/examine-sockets";
@@ -21,6 +22,7 @@ export interface AgentExamination {
     | "rootDir"
     | "pluginDir"
     | "controllers"
+    | "auditDir"
     | "tlsDir"
     | "adminListen"
     | "insecure"
@@ -50,6 +52,7 @@ export const examineAgent = async ({ config, ask, now, searchPath }: AgentExamin
     ...examineCertificates({ at: config.tlsDir, setting: "HOLDFAST_TLS_DIR", wanted, now: now() }),
     ...(await examineStateDir(config.stateDir, "HOLDFAST_STATE_DIR")),
     ...(await examineJournal(config.stateDir, machineId)),
+    ...(await examineAudit(config)),
     await examineProof(config.hostIdentity),
     ...(await examineHost({ proc: "/proc", searchPath }, config.rootDir)),
     ...(await examineSockets(config.pluginDir, "HOLDFAST_PLUGIN_DIR")),
