@@ -101,13 +101,14 @@ describe.skipIf(!root)("secrets", () => {
     ];
     for (const file of await everyFile(cluster.dir)) places.push([file, await readFile(file, "latin1")]);
     expect(places.length).toBeGreaterThan(6);
-    const audit = places.filter(([where]) => path.basename(where).startsWith("calls-"));
-    expect(audit.map(([where]) => path.relative(cluster.dir, where).split("/")[0]).sort()).toHaveLength(2);
+    const trail = (name: string) => places.filter(([where]) => path.basename(where).startsWith(`${name}-`));
     for (const method of ["CreateVolume", "NodePublishVolume"])
       expect(
-        audit.filter(([, text]) => text.includes(`"method":"${method}"`)),
+        trail("calls").filter(([, text]) => text.includes(`"method":"${method}"`)),
         method,
       ).toHaveLength(1);
+    expect(trail("calls").length + trail("secrets").length + trail("acts").length).toBe(4);
+    expect(trail("secrets")[0]?.[1]).toContain('"method":"NodeStageVolume"');
     expect(metrics.every((text) => text.includes("# HELP"))).toBe(true);
     for (const [where, text] of places)
       for (const form of forms) expect(text.includes(form), `${form} in ${where}`).toBe(false);
@@ -214,6 +215,9 @@ describe.skipIf(!root)("secrets", () => {
     expect(told.length).toBeGreaterThan(10);
     const listed = await cluster.secrets.listSecrets({ namespace });
     expect(listed.secrets.map(({ name }) => name)).toEqual(["volume.inline"]);
+    const acts = (await everyFile(cluster.dir)).filter((file) => path.basename(file).startsWith("acts-"));
+    const audit = await Promise.all(acts.map((file) => readFile(file, "utf8")));
+    for (const method of ["PutSecret", "DeleteSecret", "CreateVolume"]) expect(audit[0]).toContain(`/${method}"`);
     await expectNowhere([put, stored, inline, claims, listed, told, String(refused), String(tooLong)]);
   });
 

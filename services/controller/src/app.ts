@@ -107,7 +107,9 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     await lifecycle.start("store", () => () => store.close());
 
-    const { onCall } = await wireAudit({ config, issuer, lifecycle, metrics, clock, log });
+    const { onCall, acts, around } = await wireAudit({
+      ...{ config, id, issuer, lifecycle, metrics, store, clock, ids, tracing, log },
+    });
     const changes = createChanges();
     let wakeVolume = (_key: string): void => undefined;
     let route: RouteOf = () => undefined;
@@ -136,6 +138,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       ids,
       log,
       signal: work.signal,
+      onRead: acts.secretRead,
       wakeVolume: (key) => wakeVolume(key),
     });
     const { random } = ids;
@@ -212,6 +215,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       listings: plugins.listings,
       words: pluginParts.controllers,
       sweepIntervalMs: config.sweepInterval,
+      noted: acts.noted,
       metrics,
       tracing,
       log,
@@ -248,7 +252,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     const snapshots = wireSnapshots({ ...command, ...api, ...acting, metrics, slots: reconciler.slots, failpoint });
     learnOfCut = snapshots.reconciler.learnOf;
-    const services = addControllerServices(servers.server, {
+    const services = {
       snapshots: snapshots.service,
       nodes: nodeParts.nodes,
       plugins: nodeParts.plugins,
@@ -258,7 +262,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       placement: placement.service,
       secrets: createSecretService({ secrets: kept.commands, tracing }),
       ...repair.services,
-    });
+    };
+    const names = addControllerServices(servers.server, services, around);
 
     await lifecycle.start("reconciler", async () => {
       inBackground("settling who calls which plugin", drivers.run());
@@ -274,7 +279,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     streams.onLink(reconciler.linked);
     const linkService = createLinkService({ ...nodeParts, ...servers, streams, clock, log, endOfTurn: setImmediate });
-    listening = await servers.listen(services, linkService);
+    listening = await servers.listen(names, linkService);
     log.info("ready", { ...listening, controller: id, incarnation, store: store.kind });
   };
 

@@ -119,6 +119,8 @@ const rebuildWithin = async (
   const { nodeStore, registry, pluginRecords, damages } = parts;
   const common = { store, clock, ids, log, signal, config };
   const { secrets } = createSecretParts({
+    // It lists, on the word of the person who runs it: there is no audit beside a controller that is stopped.
+    onRead: undefined,
     ...common,
     env,
     damages,

@@ -37,6 +37,8 @@ export interface RepairParts extends CommandDeps {
   /** This controller, on the roster. */
   readonly self: { readonly id: string; readonly version: string };
   readonly sweepIntervalMs: number;
+  /** Told of each record of the audit. */
+  readonly noted: (id: string) => void;
   readonly metrics: Metrics;
   readonly tracing: Tracing;
   readonly log: Logger;
@@ -48,7 +50,7 @@ const tellEveryMs = 300_000;
 
 export const wireRepair = (parts: RepairParts) => {
   const { store, ids, clock, damages, gate, tracing, sweepIntervalMs } = parts;
-  const audit = createAuditRecords({ store, ids, damages });
+  const audit = createAuditRecords({ store, ids, damages, noted: parts.noted });
   const orphans = createOrphanRecords(parts);
   const scan = createVolumeScan(store, damages);
   const snapshotFacts = {

@@ -13,7 +13,7 @@ import { forbiddenPlaces, unfitRoots } from "./secrets/root-check.ts";
 import { createSealer } from "./secrets/sealer.ts";
 import { createSecretRecords } from "./secrets/secret-records.ts";
 import { createSecretUpkeep } from "./secrets/secret-upkeep.ts";
-import { createSecrets } from "./secrets/secrets.ts";
+import { createSecrets, type SecretsOptions } from "./secrets/secrets.ts";
 import { createStoredSecrets } from "./secrets/stored-secrets.ts";
 import { createVault } from "./secrets/vault.ts";
 
@@ -37,6 +37,7 @@ export interface SecretParts {
   readonly ids: Ids;
   readonly log: Logger;
   readonly signal: AbortSignal;
+  readonly onRead: SecretsOptions["onRead"];
   /** A volume whose secret is another one now. */
   readonly wakeVolume: (key: string) => void;
 }
@@ -83,7 +84,7 @@ export const createSecretParts = (parts: SecretParts) => {
   const granted: SecretGrants = (namespace, ref) => grantedPlace(scope, namespace, ref) !== undefined;
 
   return {
-    secrets: createSecrets({ scope, env, stored, vault, log }),
+    secrets: createSecrets({ scope, env, stored, vault, log, onRead: parts.onRead }),
     commands: createSecretCommands({ records, sealer, clock, granted, changed }),
     upkeep: createSecretUpkeep({ records, sealer, clock, log }),
     changed,

@@ -173,12 +173,12 @@ export const createSnapshotWorld = async (
   });
   const slowSecrets: Secrets = {
     ...plainSecrets,
-    async read(ref, namespace) {
+    async read(...asked) {
       if (secretsHeld !== undefined) {
         waitingForSecrets += 1;
         await secretsHeld;
       }
-      return await plainSecrets.read(ref, namespace);
+      return await plainSecrets.read(...asked);
     },
   };
   const gate = { open: true, listeners: new Set<() => void>() };

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { createMemoryLogger, type MemoryLogger } from "../log/logger.ts";
-import { type AuditDisk, systemDisk } from "./audit-disk.ts";
+import { createFaultyDisk } from "../testing/faulty-disk.ts";
+import { systemDisk } from "./audit-disk.ts";
 import { type AuditTrail, type AuditTrailOptions, AuditUnwritable, openAuditTrail } from "./audit-trail.ts";
 import { verifyAudit } from "./verify-audit.ts";
 
@@ -36,38 +37,6 @@ const open = (options: Partial<AuditTrailOptions> = {}): AuditTrail => {
   return trail;
 };
 
-const failure = (code: string): Error => Object.assign(new Error(code), { code });
-
-/** The real one, which fails while it is told to, and whose syncs end when they are told to. */
-const faultyDisk = () => {
-  const faults: { write?: string; half?: boolean; sync?: string; open?: string; room?: number } = {};
-  const course: string[] = [];
-  const disk: AuditDisk = {
-    ...systemDisk,
-    room: (place) => faults.room ?? systemDisk.room(place),
-    open(file) {
-      if (faults.open !== undefined) throw failure(faults.open);
-      return systemDisk.open(file);
-    },
-    write(fd, bytes) {
-      course.push("write");
-      if (faults.half === true) return systemDisk.write(fd, bytes.subarray(0, bytes.length >> 1));
-      if (faults.write !== undefined) throw failure(faults.write);
-      return systemDisk.write(fd, bytes);
-    },
-    async sync(fd) {
-      course.push("sync");
-      if (faults.sync !== undefined) throw failure(faults.sync);
-      await systemDisk.sync(fd);
-    },
-    syncNow(fd) {
-      if (faults.sync !== undefined) throw failure(faults.sync);
-      systemDisk.syncNow(fd);
-    },
-  };
-  return { disk, faults, course };
-};
-
 const files = (): readonly string[] => readdirSync(directory).sort();
 const lines = (): readonly Record<string, unknown>[] =>
   files().flatMap((name) =>
@@ -91,7 +60,7 @@ describe("a trail", () => {
   });
 
   test("is on disk when commit resolves, and those who wait at once share a sync", async () => {
-    const { disk, course } = faultyDisk();
+    const { disk, course } = createFaultyDisk();
     const trail = open({ disk });
     course.length = 0;
     await trail.commit(act(1));
@@ -191,7 +160,7 @@ describe("a disk that fails", () => {
   test.each(["ENOSPC", "EROFS", "EIO"])(
     "with %s is told once, counted, and the chain says how many lines are missing",
     async (code) => {
-      const { disk, faults } = faultyDisk();
+      const { disk, faults } = createFaultyDisk();
       const trail = open({ disk });
       faults.write = code;
       expect(trail.append(act(1))).toBe(false);
@@ -211,7 +180,7 @@ describe("a disk that fails", () => {
   );
 
   test("in the middle of a line leaves nothing of it", () => {
-    const { disk, faults } = faultyDisk();
+    const { disk, faults } = createFaultyDisk();
     const trail = open({ disk });
     faults.half = true;
     expect(trail.append(act(1))).toBe(false);
@@ -222,7 +191,7 @@ describe("a disk that fails", () => {
   });
 
   test("takes back all that a failed sync may have lost, and tells it as missing", async () => {
-    const { disk, faults } = faultyDisk();
+    const { disk, faults } = createFaultyDisk();
     const trail = open({ disk });
     await trail.commit(act(1));
     faults.sync = "EIO";
@@ -241,7 +210,7 @@ describe("a disk that fails", () => {
   });
 
   test("at the start stops nothing: the trail begins when it can", () => {
-    const { disk, faults } = faultyDisk();
+    const { disk, faults } = createFaultyDisk();
     faults.open = "EROFS";
     const trail = open({ disk });
     expect(trail.failing()).toMatchObject({ code: "EROFS" });
@@ -252,7 +221,7 @@ describe("a disk that fails", () => {
   });
 
   test("that has no room for a new file loses no line that the old one takes", () => {
-    const { disk, faults } = faultyDisk();
+    const { disk, faults } = createFaultyDisk();
     const trail = open({ disk, maxBytes: 200 });
     trail.append(act(1));
     faults.open = "ENOSPC";
@@ -264,7 +233,7 @@ describe("a disk that fails", () => {
   });
 
   test("keeps its last 32 MiB: no file is begun there", () => {
-    const { disk, faults } = faultyDisk();
+    const { disk, faults } = createFaultyDisk();
     const trail = open({ disk, maxBytes: 200 });
     trail.append(act(1));
     faults.room = 32 * 1024 * 1024;

@@ -19,7 +19,7 @@ export const auditDirectory = ({ stateDir, auditDir }: Omit<AuditPlace, "auditFi
   auditDir ?? path.join(stateDir, "audit");
 
 export interface Audit {
-  trail(name: "acts" | "calls"): AuditTrail;
+  trail(name: "acts" | "secrets" | "calls"): AuditTrail;
   close(): void;
 }
 

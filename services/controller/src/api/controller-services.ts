@@ -9,7 +9,9 @@ import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret
 import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
-import type { GrpcServer } from "@holdfast/shared/grpc/server";
+import type { CallMiddleware, GrpcServer } from "@holdfast/shared/grpc/server";
+import type { CompatServiceDefinition } from "nice-grpc";
+import type { ServedService } from "./audit/audit-middleware.ts";
 
 export interface ControllerServices {
   readonly volumes: Implementation<typeof VolumeServiceDefinition>;
@@ -24,31 +26,32 @@ export interface ControllerServices {
   readonly events: Implementation<typeof EventServiceDefinition>;
 }
 
-/** Every service of the API is served, also those of which nothing is there yet: they say so. Answers the names of the others. */
+/**
+ * Every service of the API is served, also those of which nothing is there yet: they say so. Answers the names of the others. `around`: what
+ * surrounds the calls of one.
+ */
 export const addControllerServices = (
   server: Pick<GrpcServer, "add">,
   services: ControllerServices,
+  around: (definition: ServedService) => readonly CallMiddleware[],
 ): readonly string[] => {
-  server.add(VolumeServiceDefinition, services.volumes);
-  server.add(ClaimServiceDefinition, services.claims);
-  server.add(NodeServiceDefinition, services.nodes);
-  server.add(PluginServiceDefinition, services.plugins);
-  server.add(RepairServiceDefinition, services.repair);
-  server.add(SnapshotServiceDefinition, services.snapshots);
-  server.add(PlacementServiceDefinition, services.placement);
-  server.add(SecretServiceDefinition, services.secrets);
-  server.add(QuotaServiceDefinition, services.quotas);
-  server.add(EventServiceDefinition, services.events);
+  const add = <Definition extends ServedService & CompatServiceDefinition>(
+    definition: Definition,
+    implementation: Implementation<Definition>,
+  ): string => {
+    server.add(definition, implementation, { middlewares: around(definition) });
+    return definition.fullName;
+  };
   return [
-    VolumeServiceDefinition,
-    ClaimServiceDefinition,
-    NodeServiceDefinition,
-    PluginServiceDefinition,
-    PlacementServiceDefinition,
-    RepairServiceDefinition,
-    SecretServiceDefinition,
-    QuotaServiceDefinition,
-    EventServiceDefinition,
-    SnapshotServiceDefinition,
-  ].map(({ fullName }) => fullName);
+    add(VolumeServiceDefinition, services.volumes),
+    add(ClaimServiceDefinition, services.claims),
+    add(NodeServiceDefinition, services.nodes),
+    add(PluginServiceDefinition, services.plugins),
+    add(RepairServiceDefinition, services.repair),
+    add(SnapshotServiceDefinition, services.snapshots),
+    add(PlacementServiceDefinition, services.placement),
+    add(SecretServiceDefinition, services.secrets),
+    add(QuotaServiceDefinition, services.quotas),
+    add(EventServiceDefinition, services.events),
+  ];
 };

@@ -87,10 +87,12 @@ export const createAgentGateway = (options: AgentGatewayOptions): NodeAgentGatew
       try {
         const { namespace, secretRefs } = permit.volume;
         const { nodeStage, nodePublish, nodeExpand } = secretRefs;
+        const read = (ref: string | undefined, method: string) =>
+          secrets.resolve(ref, namespace, { volume: permit.volume.id, method });
         const [stage, publish, expand] = await Promise.all([
-          secrets.resolve(nodeStage, namespace),
-          secrets.resolve(nodePublish, namespace),
-          secrets.resolve(permit.expandTo === undefined ? undefined : nodeExpand, namespace),
+          read(nodeStage, "NodeStageVolume"),
+          read(nodePublish, "NodePublishVolume"),
+          read(permit.expandTo === undefined ? undefined : nodeExpand, "NodeExpandVolume"),
         ]); // A2
         sensitive = [stage, publish, expand].flatMap(Object.values);
         const { client, orders } = lineTo(node);
@@ -124,7 +126,9 @@ export const createAgentGateway = (options: AgentGatewayOptions): NodeAgentGatew
     async expand(node, order, { signal, attempt, vetting }) {
       let sensitive: readonly string[] = [];
       try {
-        const values = await secrets.resolve(order.volume.secretRefs.nodeExpand, order.volume.namespace); // A2
+        const { namespace, id: volume, secretRefs } = order.volume;
+        const use = { volume, method: "NodeExpandVolume" };
+        const values = await secrets.resolve(secretRefs.nodeExpand, namespace, use); // A2
         sensitive = Object.values(values);
         const { client, orders } = lineTo(node);
         const request = {

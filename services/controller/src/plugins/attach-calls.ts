@@ -18,16 +18,21 @@ export const createAttachCalls = (
   calls: PluginCalls,
 ): Pick<ControllerPlugins, "publish" | "unpublish" | "attachmentAbsent"> => ({
   publish: (volume, attachment, call) =>
-    calls.change(volume, attachment.secretRef, call, async (instance, values, pinned) => {
-      const request = publishRequest(volume, attachment, instance.facts.controller.SINGLE_NODE_MULTI_WRITER, values);
-      if ("because" in request) return unsayable(volume.plugin, request);
-      const answer = await instance.call("ControllerPublishVolume", request, {
-        signal: call.signal,
-        subject: subjectOf(volume, call, attachment.node),
-      });
-      if (answer.outcome === "done" && pinned !== undefined) call.usedSecret?.(pinned);
-      return outcomeFromCall(answer, call.attempt, ({ publishContext }) => done({ ...publishContext }));
-    }),
+    calls.change(
+      volume,
+      { ref: attachment.secretRef, volume: volume.id, method: "ControllerPublishVolume" },
+      call,
+      async (instance, values, pinned) => {
+        const request = publishRequest(volume, attachment, instance.facts.controller.SINGLE_NODE_MULTI_WRITER, values);
+        if ("because" in request) return unsayable(volume.plugin, request);
+        const answer = await instance.call("ControllerPublishVolume", request, {
+          signal: call.signal,
+          subject: subjectOf(volume, call, attachment.node),
+        });
+        if (answer.outcome === "done" && pinned !== undefined) call.usedSecret?.(pinned);
+        return outcomeFromCall(answer, call.attempt, ({ publishContext }) => done({ ...publishContext }));
+      },
+    ),
 
   /**
    * With the secret of the publish. Where that one is refused or gone, a key may have been exchanged since: with its newest version, and
@@ -35,14 +40,23 @@ export const createAttachCalls = (
    */
   async unpublish(volume, attachment, call) {
     const unpublish = (secretRef: string | undefined): Promise<Outcome<void>> =>
-      calls.change(volume, secretRef, call, async (instance, values) => {
-        if (attachment.nodeId === "") return notSent("INTERNAL", namelessNode(volume, attachment));
-        const answer = await instance.call("ControllerUnpublishVolume", unpublishRequest(volume, attachment, values), {
-          signal: call.signal,
-          subject: subjectOf(volume, call, attachment.node),
-        });
-        return outcomeFromCall(answer, call.attempt, nothing);
-      });
+      calls.change(
+        volume,
+        { ref: secretRef, volume: volume.id, method: "ControllerUnpublishVolume" },
+        call,
+        async (instance, values) => {
+          if (attachment.nodeId === "") return notSent("INTERNAL", namelessNode(volume, attachment));
+          const answer = await instance.call(
+            "ControllerUnpublishVolume",
+            unpublishRequest(volume, attachment, values),
+            {
+              signal: call.signal,
+              subject: subjectOf(volume, call, attachment.node),
+            },
+          );
+          return outcomeFromCall(answer, call.attempt, nothing);
+        },
+      );
     const { secretRef } = attachment;
     const outcome = await unpublish(secretRef);
     const later = new Set([unpinned(secretRef), volume.secretRefs.controllerPublish]);

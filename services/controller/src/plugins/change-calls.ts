@@ -50,31 +50,41 @@ export const createChangeCalls = (
   calls: PluginCalls,
 ): Pick<ControllerPlugins, "expandVolume" | "modifyVolume" | "lookAt"> => ({
   expandVolume: (volume, target, call) =>
-    calls.change(volume, volume.secretRefs.controllerExpand, call, async (instance, values) => {
-      const answer = await instance.call(
-        "ControllerExpandVolume",
-        {
-          volumeId: volume.externalId,
-          capacityRange: { requiredBytes: BigInt(target.required), limitBytes: BigInt(target.limit) },
-          secrets: { ...values },
-          volumeCapability: capabilityFor(volume, instance),
-        },
-        { signal: call.signal, subject: subjectOf(volume, call) },
-      );
-      return outcomeFromCall(answer, call.attempt, ({ capacityBytes, nodeExpansionRequired }) =>
-        grownTo(volume, target, Number(capacityBytes), nodeExpansionRequired),
-      );
-    }),
+    calls.change(
+      volume,
+      { ref: volume.secretRefs.controllerExpand, volume: volume.id, method: "ControllerExpandVolume" },
+      call,
+      async (instance, values) => {
+        const answer = await instance.call(
+          "ControllerExpandVolume",
+          {
+            volumeId: volume.externalId,
+            capacityRange: { requiredBytes: BigInt(target.required), limitBytes: BigInt(target.limit) },
+            secrets: { ...values },
+            volumeCapability: capabilityFor(volume, instance),
+          },
+          { signal: call.signal, subject: subjectOf(volume, call) },
+        );
+        return outcomeFromCall(answer, call.attempt, ({ capacityBytes, nodeExpansionRequired }) =>
+          grownTo(volume, target, Number(capacityBytes), nodeExpansionRequired),
+        );
+      },
+    ),
 
   modifyVolume: (volume, target, call) =>
-    calls.change(volume, volume.secretRefs.modify, call, async (instance, values) => {
-      const answer = await instance.call(
-        "ControllerModifyVolume",
-        { volumeId: volume.externalId, secrets: { ...values }, mutableParameters: { ...target } },
-        { signal: call.signal, subject: subjectOf(volume, call) },
-      );
-      return outcomeFromCall(answer, call.attempt, nothing);
-    }),
+    calls.change(
+      volume,
+      { ref: volume.secretRefs.modify, volume: volume.id, method: "ControllerModifyVolume" },
+      call,
+      async (instance, values) => {
+        const answer = await instance.call(
+          "ControllerModifyVolume",
+          { volumeId: volume.externalId, secrets: { ...values }, mutableParameters: { ...target } },
+          { signal: call.signal, subject: subjectOf(volume, call) },
+        );
+        return outcomeFromCall(answer, call.attempt, nothing);
+      },
+    ),
 
   async lookAt(volume, call) {
     const instance = await calls.find(volume, call.signal);

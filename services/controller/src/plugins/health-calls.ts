@@ -9,7 +9,13 @@ export const createHealthCalls = (calls: PluginCalls): BackendHealth => ({
   list: (plugin, { token, max, secretRef, namespace }, signal) =>
     pageOfAll(
       calls,
-      { plugin, token, secretRef, ...(namespace === undefined ? {} : { namespace }) },
+      {
+        plugin,
+        token,
+        secretRef,
+        method: "ControllerListVolumeHealth",
+        ...(namespace === undefined ? {} : { namespace }),
+      },
       async (instance, startingToken, secrets) => {
         const request = { maxEntries: max, startingToken, secrets: { ...secrets } };
         return outcomeFromCall(
@@ -28,16 +34,20 @@ export const createHealthCalls = (calls: PluginCalls): BackendHealth => ({
     ),
 
   of: (volume, call) =>
-    calls.run(volume, volume.secretRefs.list, async (instance, secrets) => {
-      const request = { volumeId: volume.externalId, secrets: { ...secrets } };
-      const options = { signal: call.signal, subject: subjectOf(volume, call) };
-      return outcomeFromCall(
-        await instance.call("ControllerGetVolumeHealth", request, options),
-        call.attempt,
-        ({ volumeHealth }) =>
-          volumeHealth === undefined
-            ? senseless("ControllerGetVolumeHealth was answered without volume_health")
-            : done(volumeHealthEntries(volumeHealth, secrets)),
-      );
-    }),
+    calls.run(
+      volume,
+      { ref: volume.secretRefs.list, volume: volume.id, method: "ControllerGetVolumeHealth" },
+      async (instance, secrets) => {
+        const request = { volumeId: volume.externalId, secrets: { ...secrets } };
+        const options = { signal: call.signal, subject: subjectOf(volume, call) };
+        return outcomeFromCall(
+          await instance.call("ControllerGetVolumeHealth", request, options),
+          call.attempt,
+          ({ volumeHealth }) =>
+            volumeHealth === undefined
+              ? senseless("ControllerGetVolumeHealth was answered without volume_health")
+              : done(volumeHealthEntries(volumeHealth, secrets)),
+        );
+      },
+    ),
 });

@@ -76,7 +76,7 @@ export const createListingCalls = (calls: PluginCalls, trouble: (plugin: string)
   tells: (volume) => calls.instance(volume) !== undefined,
 
   volumes: (plugin, { token, max }, signal) =>
-    pageOfAll(calls, { plugin, token }, async (instance, startingToken) =>
+    pageOfAll(calls, { plugin, token, method: "ListVolumes" }, async (instance, startingToken) =>
       outcomeFromCall(
         await instance.call("ListVolumes", { maxEntries: max, startingToken }, { signal }),
         1,
@@ -98,7 +98,7 @@ export const createListingCalls = (calls: PluginCalls, trouble: (plugin: string)
     }),
 
   snapshots: (plugin, { token, max }, secretRef, signal) =>
-    pageOfAll(calls, { plugin, token, secretRef }, async (instance, startingToken, values) => {
+    pageOfAll(calls, { plugin, token, secretRef, method: "ListSnapshots" }, async (instance, startingToken, values) => {
       const request = { maxEntries: max, startingToken, secrets: { ...values } };
       return outcomeFromCall(
         await instance.call("ListSnapshots", request, { signal }),

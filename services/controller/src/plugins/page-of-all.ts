@@ -14,6 +14,7 @@ interface Page {
 interface ListTarget extends CallTarget {
   readonly token: string;
   readonly secretRef?: string | undefined;
+  readonly method: string;
 }
 
 interface Turn {
@@ -47,19 +48,20 @@ const expired = (plugin: string): Failure => ({
 
 export const pageOfAll = async <P extends Page>(
   calls: Pick<PluginCalls, "every" | "run">,
-  { token, secretRef, ...target }: ListTarget,
+  { token, secretRef, method, ...target }: ListTarget,
   ask: (instance: PluginInstance, token: string, secrets: Readonly<Record<string, string>>) => Promise<Outcome<P>>,
 ): Promise<Outcome<P>> => {
   const { plugin } = target;
+  const need = { ref: secretRef, volume: undefined, method };
   const { here, missing } = calls.every(plugin);
   const [first] = here;
   if (first?.own === undefined)
-    return await calls.run<P>(target, secretRef, (instance, secrets) => ask(instance, token, secrets));
+    return await calls.run<P>(target, need, (instance, secrets) => ask(instance, token, secrets));
   const turn = token === "" ? { id: first.id, token: "" } : readTurn(token);
   if (turn?.id === "" && missing.length > 0) return notSent("PLUGIN_NOT_READY", missed(plugin, missing));
   const at = here.findIndex(({ id }) => id === turn?.id);
   if (turn === undefined || at < 0) return { kind: "unknown", failure: expired(plugin) };
-  const answer = await calls.run<P>({ ...target, only: turn.id }, secretRef, (instance, secrets) =>
+  const answer = await calls.run<P>({ ...target, only: turn.id }, need, (instance, secrets) =>
     ask(instance, turn.token, secrets),
   );
   if (answer.kind !== "done") return answer;

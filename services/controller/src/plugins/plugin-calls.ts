@@ -16,7 +16,7 @@ import type { Failure, Outcome } from "../domain/outcome.ts";
 import type { CallTarget } from "../domain/plugin/instance-reach.ts";
 import type { Segments, VolumeRef } from "../domain/volume/volume.ts";
 import type { CallContext } from "../ports.ts";
-import type { Secrets } from "../secrets/secrets.ts";
+import type { Secrets, SecretUse } from "../secrets/secrets.ts";
 import { thingOf } from "./gates.ts";
 
 /** One running process of a plugin that may be called now, however it is reached. */
@@ -69,17 +69,22 @@ export interface PluginCalls {
   /** One call with its secrets, or why there is none; `wanted` is asked last, in the turn in which the call leaves. */
   run<T>(
     target: CallTarget,
-    secretRef: string | undefined,
+    secret: SecretNeed | undefined,
     call: Send<T>,
     wanted?: CallContext["wanted"],
   ): Promise<Outcome<T>>;
   /** A call of an effect that is owed: at the instance that it was given to by the record's intent, and at no other. */
   change<T>(
     record: CallTarget & { readonly intent?: CallSite },
-    secretRef: string | undefined,
+    secret: SecretNeed,
     context: CallContext,
     call: Send<T>,
   ): Promise<Outcome<T>>;
+}
+
+/** The secret of a call, and what it is read for: the audit keeps that. */
+export interface SecretNeed extends SecretUse {
+  readonly ref: string | undefined;
 }
 
 type Send<T> = (
@@ -98,6 +103,8 @@ export interface PluginCallsOptions {
   readonly secrets: Secrets;
   readonly refused: RefusedCredentials;
 }
+
+const nothingNeeded: SecretUse = { volume: undefined, method: "" };
 
 /** Questions that precede a call. */
 const locateMs = 30_000;
@@ -182,12 +189,12 @@ export const createPluginCalls = (options: PluginCallsOptions): PluginCalls => {
     return notSent(reason, message, reason === "PLUGIN_NOT_READY" ? "again" : "block");
   };
 
-  const run: PluginCalls["run"] = async (target, secretRef, call, wanted) => {
+  const run: PluginCalls["run"] = async (target, need, call, wanted) => {
     const { plugin } = target;
     const found = await find(target, AbortSignal.timeout(locateMs));
     if (found === undefined) return notGiven(target);
     try {
-      const secret = await secrets.read(secretRef, target.namespace);
+      const secret = await secrets.read(need?.ref, target.namespace, need ?? nothingNeeded);
       // Reading the secret may have taken long.
       const leave = await wanted?.(found.id);
       if (wanted !== undefined && leave === undefined)
@@ -198,7 +205,8 @@ export const createPluginCalls = (options: PluginCallsOptions): PluginCalls => {
       return await call(refused.guard(plugin, ordered(found, target, leave), secret), secret.values, secret.pinned);
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
-      if (error.reason === "SECRET_UNREADABLE") return notSent(error.reason, error.message);
+      if (error.reason === "SECRET_UNREADABLE" || error.reason === "AUDIT_UNAVAILABLE")
+        return notSent(error.reason, error.message);
       if (error.reason === "SECRET_NOT_FOUND" || error.reason === "SECRETS_UNAVAILABLE")
         return notSent(error.reason, error.message, "block");
       if (error.kind !== "invalid") throw error;
@@ -216,13 +224,13 @@ export const createPluginCalls = (options: PluginCallsOptions): PluginCalls => {
       return found === undefined ? notGiven(target).failure : seatOf(found);
     },
     run,
-    async change(record, secretRef, { wanted }, call) {
+    async change(record, need, { wanted }, call) {
       const { via, openSince } = record.intent ?? {};
       const given = { ...record, via };
       // Nothing of it has left: another instance is given it.
       const free = via !== undefined && openSince === undefined && instances.current(given)?.rests === true;
       if (free && instances.current({ ...record, via: undefined })?.rests === false) return notGiven(given);
-      return await run(given, secretRef, call, wanted);
+      return await run(given, need, call, wanted);
     },
   };
 };

@@ -72,7 +72,9 @@ const pluginCalls = () =>
       stored: {
         read: async (_name, version) => {
           const token = stored.get(version);
-          return token === undefined ? undefined : { values: { token }, version: version ?? 2, createdAt: 0 };
+          return token === undefined
+            ? undefined
+            : { values: { token }, version: version ?? 2, createdAt: 0, kept: false };
         },
       },
     }),

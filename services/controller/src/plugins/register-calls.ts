@@ -77,7 +77,7 @@ export const createRegisterCalls = (calls: PluginCalls): Pick<ControllerPlugins,
   validateVolume: (volume, call) =>
     calls.run<ValidatedVolume>(
       volume,
-      volume.secretRefs.create,
+      { ref: volume.secretRefs.create, volume: volume.id, method: "ValidateVolumeCapabilities" },
       async (instance, values) => {
         const { facts } = instance;
         if (facts.plugin.CONTROLLER_SERVICE === "no")

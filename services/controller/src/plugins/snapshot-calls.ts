@@ -13,7 +13,7 @@ import type { Secrets } from "../secrets/secrets.ts";
 import { blocksFrom, snapshotFrom } from "./convert-snapshot.ts";
 import { outcomeFromCall } from "./outcome-from-call.ts";
 import { pageOfAll } from "./page-of-all.ts";
-import { done, nothing, type PluginCalls, type PluginInstance, senseless } from "./plugin-calls.ts";
+import { done, nothing, type PluginCalls, type PluginInstance, type SecretNeed, senseless } from "./plugin-calls.ts";
 
 export interface SnapshotCallsOptions {
   readonly calls: PluginCalls;
@@ -107,14 +107,14 @@ export const createSnapshotCalls = ({ calls, secrets, standing }: SnapshotCallsO
   },
 
   cut: (record, call) =>
-    calls.change(record, secretFor(record.secretRefs, "create"), call, async (instance, values) => {
+    calls.change(record, needOf(record, "create"), call, async (instance, values) => {
       return record.kind === "group"
         ? await cutGroup(instance, record, values, call)
         : await cutOne(instance, record, values, call);
     }),
 
   deleteCut: (record, call) =>
-    calls.change(record, secretFor(record.secretRefs, "delete"), call, async (instance, values) => {
+    calls.change(record, needOf(record, "delete"), call, async (instance, values) => {
       const options = { signal: call.signal, subject: subjectOf(record, call) };
       const answer =
         record.kind === "group"
@@ -136,21 +136,27 @@ export const createSnapshotCalls = ({ calls, secrets, standing }: SnapshotCallsO
     { externalVolumeId: sourceVolumeId, namespace, secretRef, size: maxEntries, token },
     signal,
   ) =>
-    pageOfAll(calls, { plugin, namespace, token, secretRef }, async (instance, startingToken, values) => {
-      const request = { sourceVolumeId, maxEntries, startingToken, secrets: { ...values } };
-      const answer = await instance.call("ListSnapshots", request, { signal });
-      return outcomeFromCall(answer, 1, ({ entries, nextToken: next }) =>
-        done({
-          snapshots: entries.flatMap(({ snapshot }) => (snapshot ? [snapshotFrom(instance, snapshot)] : [])),
-          next,
-        }),
-      );
-    }),
+    pageOfAll(
+      calls,
+      { plugin, namespace, token, secretRef, method: "ListSnapshots" },
+      async (instance, startingToken, values) => {
+        const request = { sourceVolumeId, maxEntries, startingToken, secrets: { ...values } };
+        const answer = await instance.call("ListSnapshots", request, { signal });
+        return outcomeFromCall(answer, 1, ({ entries, nextToken: next }) =>
+          done({
+            snapshots: entries.flatMap(({ snapshot }) => (snapshot ? [snapshotFrom(instance, snapshot)] : [])),
+            next,
+          }),
+        );
+      },
+    ),
 
   async *blocks({ base, target, startingOffset, maxResults, totalMs }, signal) {
     const instance = await calls.find(target, signal);
     if (instance === undefined) throw away(target, standing(target.plugin).reason);
-    const values = { ...(await secrets.resolve(secretFor(target.secretRefs, "metadata"), target.namespace)) };
+    const method = base === undefined ? "GetMetadataAllocated" : "GetMetadataDelta";
+    const use = { volume: target.id, method };
+    const values = { ...(await secrets.resolve(secretFor(target.secretRefs, "metadata"), target.namespace, use)) };
     const options = { signal, totalMs, subject: subjectOf(target, { attempt: 1 }) };
     const window = { startingOffset, maxResults, secrets: values };
     const messages =
@@ -163,6 +169,17 @@ export const createSnapshotCalls = ({ calls, secrets, standing }: SnapshotCallsO
           );
     for await (const message of messages) yield blocksFrom(message);
   },
+});
+
+const cutMethods = {
+  create: { snapshot: "CreateSnapshot", group: "CreateVolumeGroupSnapshot" },
+  delete: { snapshot: "DeleteSnapshot", group: "DeleteVolumeGroupSnapshot" },
+} as const;
+
+const needOf = (record: CutRecord, purpose: "create" | "delete"): SecretNeed => ({
+  ref: secretFor(record.secretRefs, purpose),
+  volume: record.id,
+  method: cutMethods[purpose][record.kind],
 });
 
 const away = (snapshot: SnapshotRecord, why: string): HoldfastError =>

@@ -37,42 +37,52 @@ export const createVolumeCalls = (
 
   return {
     createVolume: (volume, call) =>
-      calls.change(volume, volume.secretRefs.create, call, async (instance, values) => {
-        const source = sourceIn(volume);
-        if (source === undefined)
-          return refusedHere(`nothing says what ${volume.namespace}/${volume.id} is to be made from at the plugin`);
-        const { version, controller } = instance.facts;
-        const request = createRequest(volume, source, controller.SINGLE_NODE_MULTI_WRITER, values);
-        if ("because" in request) return unsayable(volume.plugin, request);
-        // A repeat says exactly what was said first, also of what nobody wants any more and of a source that is gone: a plugin would take
-        // anything else for a volume of its own, and lose what it had begun.
-        const answer = await instance.call("CreateVolume", request, {
-          signal: call.signal,
-          subject: subjectOf(volume, call),
-        });
-        if (answer.outcome !== "done") return waitingForSecrets(failedFromCall(answer, call.attempt));
-        const made = createdFrom(answer.value, version, instance.own);
-        if (made === undefined) return senseless("CreateVolume was answered without a volume");
-        // What nobody wants any more is taken as it is, and deleted under an intent of its own.
-        if (volume.goal === "absent") return done(made);
-        const mistake = sizeMistake(volume, made.capacity) ?? placeMistake(volume, made.accessible);
-        if (mistake === undefined) return done(made);
-        // What another record stands for is not deleted for that; whoever stores the answer finds that out.
-        const owner = await ownerOf({ plugin: volume.plugin, externalId: made.externalId });
-        if (owner !== undefined) return done(made);
-        return isTooSmall(volume, made) ? unfit(volume, made, mistake) : kept(volume, made.externalId, mistake);
-      }),
+      calls.change(
+        volume,
+        { ref: volume.secretRefs.create, volume: volume.id, method: "CreateVolume" },
+        call,
+        async (instance, values) => {
+          const source = sourceIn(volume);
+          if (source === undefined)
+            return refusedHere(`nothing says what ${volume.namespace}/${volume.id} is to be made from at the plugin`);
+          const { version, controller } = instance.facts;
+          const request = createRequest(volume, source, controller.SINGLE_NODE_MULTI_WRITER, values);
+          if ("because" in request) return unsayable(volume.plugin, request);
+          // A repeat says exactly what was said first, also of what nobody wants any more and of a source that is gone: a plugin would take
+          // anything else for a volume of its own, and lose what it had begun.
+          const answer = await instance.call("CreateVolume", request, {
+            signal: call.signal,
+            subject: subjectOf(volume, call),
+          });
+          if (answer.outcome !== "done") return waitingForSecrets(failedFromCall(answer, call.attempt));
+          const made = createdFrom(answer.value, version, instance.own);
+          if (made === undefined) return senseless("CreateVolume was answered without a volume");
+          // What nobody wants any more is taken as it is, and deleted under an intent of its own.
+          if (volume.goal === "absent") return done(made);
+          const mistake = sizeMistake(volume, made.capacity) ?? placeMistake(volume, made.accessible);
+          if (mistake === undefined) return done(made);
+          // What another record stands for is not deleted for that; whoever stores the answer finds that out.
+          const owner = await ownerOf({ plugin: volume.plugin, externalId: made.externalId });
+          if (owner !== undefined) return done(made);
+          return isTooSmall(volume, made) ? unfit(volume, made, mistake) : kept(volume, made.externalId, mistake);
+        },
+      ),
 
     deleteVolume: (volume, call) =>
-      calls.change(volume, volume.secretRefs.delete ?? volume.secretRefs.create, call, async (instance, values) => {
-        const request = { volumeId: volume.externalId, secrets: { ...values } };
-        const options = { signal: call.signal, subject: subjectOf(volume, call) };
-        return outcomeFromCall<unknown, void>(
-          await instance.call("DeleteVolume", request, options),
-          call.attempt,
-          nothing,
-        );
-      }),
+      calls.change(
+        volume,
+        { ref: volume.secretRefs.delete ?? volume.secretRefs.create, volume: volume.id, method: "DeleteVolume" },
+        call,
+        async (instance, values) => {
+          const request = { volumeId: volume.externalId, secrets: { ...values } };
+          const options = { signal: call.signal, subject: subjectOf(volume, call) };
+          return outcomeFromCall<unknown, void>(
+            await instance.call("DeleteVolume", request, options),
+            call.attempt,
+            nothing,
+          );
+        },
+      ),
   };
 };
 

@@ -96,14 +96,21 @@ export interface AuditRecordsDeps {
   readonly store: Store;
   readonly ids: Pick<Ids, "uuid">;
   readonly damages?: DamagedRecords;
+  /** Told of each id as it is made. */
+  readonly noted?: (id: string) => void;
 }
 
 export const createAuditRecords = ({
   store,
   ids,
   damages = createDamagedRecords(),
+  noted,
 }: AuditRecordsDeps): AuditRecords => ({
-  newId: (now) => auditIdAt(now, ids.uuid()),
+  newId(now) {
+    const id = auditIdAt(now, ids.uuid());
+    noted?.(id);
+    return id;
+  },
 
   async get(id) {
     const found = await store.get(refOf(id));

@@ -5,7 +5,7 @@ import path from "node:path";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createSecrets } from "./secrets.ts";
+import { createSecrets, type SecretsOptions } from "./secrets.ts";
 
 const value = "s3cr3t-canary-value";
 const mkfifo = "mkfifo";
@@ -42,8 +42,9 @@ const env = {
   MY_EMPTY: "",
   HOLDFAST_STORE: `{"key":"${value}"}`,
 };
-const secretsNow = () =>
+const secretsNow = (more: Partial<SecretsOptions> = {}) =>
   createSecrets({
+    ...more,
     scope: {
       files: [
         { name: "run", dir: root, namespaces: ["default"] },
@@ -56,8 +57,40 @@ const secretsNow = () =>
     log,
   });
 
+describe("a reading", () => {
+  const use = { volume: "data", method: "CreateVolume" };
+  const stored = { read: async () => ({ values: { key: value }, version: 3, createdAt: 7, kept }) };
+  let kept = false;
+
+  test("is told before the call has the value, with its version, and not again while it is kept", async () => {
+    const told: unknown[] = [];
+    const onRead = async (reading: unknown) => void told.push(reading);
+    const secrets = secretsNow({ onRead, stored });
+    await secrets.read("", ns, use);
+    const { version } = await secrets.read("env:MY_GOOD", ns, use);
+    kept = false;
+    await secrets.resolve("secret:default/array", ns, use);
+    kept = true;
+    await secrets.resolve("secret:default/array", ns, use);
+    expect(told).toEqual([
+      { reference: "env:MY_GOOD", version, namespace: ns, ...use },
+      { reference: "secret:default/array", version: "secret:default/array@3", namespace: ns, ...use },
+    ]);
+    expect(JSON.stringify(told)).not.toContain(value);
+  });
+
+  test("that cannot be told is given to nobody", async () => {
+    const onRead = () =>
+      Promise.reject(new HoldfastError({ kind: "unavailable", reason: "AUDIT_UNAVAILABLE", message: "" }));
+    const secrets = secretsNow({ onRead });
+    expect((await failure(secrets.read("env:MY_GOOD", ns, use))).reason).toBe("AUDIT_UNAVAILABLE");
+    expect((await failure(secrets.resolve("env:MY_GOOD", ns, use))).reason).toBe("AUDIT_UNAVAILABLE");
+  });
+});
+
 describe("references", () => {
-  const resolve = (ref: string | undefined, namespace = ns) => secretsNow().resolve(ref, namespace);
+  const resolve = (ref: string | undefined, namespace = ns) =>
+    secretsNow().resolve(ref, namespace, { volume: "data", method: "CreateVolume" });
 
   test("nothing is behind no reference", async () => {
     expect(await resolve(undefined)).toEqual({});

@@ -24,6 +24,21 @@ export interface SecretReading {
   readonly version: string;
   /** The reference that names this very version, where versions are kept. */
   readonly pinned?: string;
+  /** It was read seconds ago, and is kept. */
+  readonly kept?: boolean;
+}
+
+/** The call that a value is read for. */
+export interface SecretUse {
+  /** Or the snapshot. */
+  readonly volume: string | undefined;
+  readonly method: string;
+}
+
+interface ToldReading extends SecretUse {
+  readonly reference: string;
+  readonly version: string;
+  readonly namespace: string | undefined;
 }
 
 export interface Secrets {
@@ -31,8 +46,8 @@ export interface Secrets {
    * The key-value pairs behind a reference of a record of that namespace; none for no reference. Rejects with SECRET_NOT_FOUND, or
    * SECRET_UNREADABLE for now.
    */
-  resolve(ref: string | undefined, namespace: string | undefined): Promise<Values>;
-  read(ref: string | undefined, namespace: string | undefined): Promise<SecretReading>;
+  resolve(ref: string | undefined, namespace: string | undefined, use: SecretUse): Promise<Values>;
+  read(ref: string | undefined, namespace: string | undefined, use: SecretUse): Promise<SecretReading>;
 }
 
 export interface SecretsOptions {
@@ -42,6 +57,8 @@ export interface SecretsOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stored?: Pick<StoredSecrets, "read">;
   readonly vault?: Vault;
+  /** Told of each value that was read for a call, before the call has it; where it rejects, the call has none. */
+  readonly onRead?: ((reading: ToldReading) => Promise<void>) | undefined;
   readonly log: Pick<Logger, "warn">;
 }
 
@@ -51,13 +68,13 @@ const nothingGranted: SecretScope = { files: [], env: [], vault: [] };
 const digest = (...parts: readonly (string | number | bigint)[]): string =>
   createHash("sha256").update(parts.join("\0")).digest("base64url").slice(0, 16);
 
-export const createSecrets = ({ scope = nothingGranted, env, stored, vault, log }: SecretsOptions): Secrets => {
+export const createSecrets = ({ scope = nothingGranted, env, stored, vault, onRead, log }: SecretsOptions): Secrets => {
   const fromStore = async (ref: string, place: SecretPlace & { readonly kind: "stored" }): Promise<SecretReading> => {
     const found = await stored?.read(place, place.version);
     if (found === undefined) throw missing(ref, "is not there; put it, or correct the reference");
-    const { values, version, createdAt } = found;
+    const { values, version, createdAt, kept } = found;
     const pinned = storedRef(place.namespace, place.name, version);
-    return { values, version: digest("stored", pinned, createdAt), pinned };
+    return { values, version: digest("stored", pinned, createdAt), pinned, kept };
   };
 
   const fromVault = async (ref: string, place: SecretPlace & { readonly kind: "vault" }): Promise<SecretReading> => {
@@ -83,8 +100,7 @@ export const createSecrets = ({ scope = nothingGranted, env, stored, vault, log 
     }
   };
 
-  const read = async (ref: string | undefined, namespace: string | undefined): Promise<SecretReading> => {
-    if (ref === undefined || ref === "") return none;
+  const readNamed = async (ref: string, namespace: string | undefined): Promise<SecretReading> => {
     try {
       return await readPlace(ref, grantedPlace(scope, namespace, ref) ?? formerFile(scope, namespace, ref));
     } catch (error) {
@@ -96,7 +112,15 @@ export const createSecrets = ({ scope = nothingGranted, env, stored, vault, log 
     }
   };
 
-  return { read, resolve: async (ref, namespace) => (await read(ref, namespace)).values };
+  const read: Secrets["read"] = async (ref, namespace, { volume, method }) => {
+    if (ref === undefined || ref === "") return none;
+    const reading = await readNamed(ref, namespace);
+    const { version, pinned, kept } = reading;
+    if (kept !== true) await onRead?.({ reference: ref, version: pinned ?? version, namespace, volume, method });
+    return reading;
+  };
+
+  return { read, resolve: async (...asked) => (await read(...asked)).values };
 };
 
 const unusable =

@@ -15,6 +15,8 @@ export interface StoredReading {
   readonly version: number;
   /** Tells this life of the version from another one of the same number. */
   readonly createdAt: number;
+  /** It was read seconds ago. */
+  readonly kept: boolean;
 }
 
 export interface StoredSecrets {
@@ -73,14 +75,14 @@ export const createStoredSecrets = ({ records, sealer, clock }: StoredSecretsOpt
       const known = kept.get(key)?.get(asked);
       if (known !== undefined) {
         const values: SecretValues = Object.freeze(JSON.parse(known.bytes.toString("utf8")));
-        return { values, version: known.version, createdAt: known.createdAt };
+        return { values, version: known.version, createdAt: known.createdAt, kept: true };
       }
       const before = changes;
       const found = await records.get(name);
       const version = found === undefined ? undefined : versionIn(found.record, asked);
       if (version === undefined) return undefined;
       const values = await sealer.open(version, name);
-      const reading = { values, version: version.version, createdAt: version.createdAt };
+      const reading = { values, version: version.version, createdAt: version.createdAt, kept: false };
       if (changes === before) keep(key, asked, reading); // T3
       return reading;
     },

@@ -43,6 +43,7 @@ beforeEach(async () => {
   await writeFile(tokenFile, `${token}\n`);
 });
 
+const use = { volume: "data", method: "CreateVolume" };
 const secretsOf = (change: Partial<Parameters<typeof createVault>[0]> = {}) =>
   createSecrets({
     scope: { files: [], env: [], vault: [{ path: "kv", namespaces: [] }] },
@@ -52,7 +53,7 @@ const secretsOf = (change: Partial<Parameters<typeof createVault>[0]> = {}) =>
   });
 
 const failure = (ref: string, secrets = secretsOf()): Promise<{ readonly reason: string; readonly message: string }> =>
-  secrets.read(ref, "default").then(
+  secrets.read(ref, "default", use).then(
     () => Promise.reject(new Error("it was read")),
     (error: unknown) => error as { reason: string; message: string },
   );
@@ -60,9 +61,9 @@ const failure = (ref: string, secrets = secretsOf()): Promise<{ readonly reason:
 describe("a reference into Vault", () => {
   test("reads the newest version of KV 2, with the token of the moment", async () => {
     const secrets = secretsOf({ namespace: "team" });
-    expect(await secrets.resolve("vault:kv/storage/array-1", "default")).toEqual({ token: value });
+    expect(await secrets.resolve("vault:kv/storage/array-1", "default", use)).toEqual({ token: value });
     await writeFile(tokenFile, "renewed");
-    await secrets.resolve("vault:kv/storage/array-1@2", "default");
+    await secrets.resolve("vault:kv/storage/array-1@2", "default", use);
     expect(asked).toEqual([
       { url: "/v1/kv/data/storage/array-1", token, namespace: "team" },
       { url: "/v1/kv/data/storage/array-1?version=2", token: "renewed", namespace: "team" },
@@ -73,7 +74,7 @@ describe("a reference into Vault", () => {
     const versions: string[] = [];
     for (const version of [3, 3, 4]) {
       answer = (_request, response) => void response.end(kv({ token: value }, version));
-      versions.push((await secretsOf().read("vault:kv/a", "default")).version);
+      versions.push((await secretsOf().read("vault:kv/a", "default", use)).version);
     }
     expect(versions[0]).toBe(versions[1]);
     expect(versions[2]).not.toBe(versions[1]);
