@@ -3,6 +3,7 @@ import path from "node:path";
 import { text as textOf } from "node:stream/consumers";
 import type { Sink } from "@holdfast/cli/frame/io";
 import { runCli } from "@holdfast/cli/run-cli";
+import { verifyAudit } from "@holdfast/shared/audit/verify-audit";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { printFindings } from "@holdfast/shared/doctor/print-findings";
 
@@ -62,6 +63,7 @@ export const cliRun = async (args: readonly string[], options: CliOptions = {}):
         if (content === undefined) throw new Error(`there is no file ${path}`);
         return new TextEncoder().encode(content);
       },
+      verifyAudit,
       env: { ...(options.address === undefined ? {} : { HOLDFAST_ADDRESS: options.address }), ...options.env },
       home: "/home/ada",
       user: "ada",

@@ -148,7 +148,7 @@ test.skipIf(!root)(
   "repair: what is stuck, what was overridden, and verbs that say first what they would mean",
   async () => {
     await golden("repair-stuck", "repair stuck -A");
-    await golden("repair-audit", "repair audit");
+    await golden("audit-list", "audit list");
     await golden("repair-vet", "repair vet");
     const { volume } = JSON.parse((await run("volume status data --json")).out) as { volume: { uid: string } };
     const forget = `repair forget-volume data ${volume.uid} --reason "array scrapped"`;
@@ -156,9 +156,14 @@ test.skipIf(!root)(
     expect(dry.out).toContain("nothing was done");
     const words = /--confirm "(.*)"$/m.exec(dry.out)?.[1] ?? "";
     expect(words).not.toBe("");
+    const from = await cluster.events.watchEvents({})[Symbol.asyncIterator]().next();
     const done = await run(`${forget} --confirm "${words}"`);
     expect(done.out).toMatch(/^done; audit record /);
-    await golden("repair-audit-one", "repair audit --volume data");
+    const ctrlC = new AbortController();
+    const onOutput = (text: string) => text.includes("AUDIT_FORGET_VOLUME") && ctrlC.abort();
+    const followed = await run(`audit follow --since ${from.value?.resumeToken}`, { signal: ctrlC.signal, onOutput });
+    expect(followed.out).toMatch(/^\S+ {2}AUDIT {2}AUDIT_FORGET_VOLUME {2}.*ForgetVolume on .*: array scrapped\n$/);
+    await golden("audit-list-one", "audit list --volume data");
     await golden(
       "repair-abandon-claim",
       "repair abandon-claim data web-1 00000000-0000-4000-8000-000000000000 --evidence x --reason y",
@@ -221,6 +226,7 @@ test.skipIf(!root)("events, from a token on, and completion", async () => {
   expect(seen.code).toBe(0);
   expect(seen.out).toContain("late");
   await golden("events", "events --volume nothing --for 100ms");
+  await golden("audit-follow", "audit follow --for 100ms");
   await golden("completion", "completion bash");
   await golden("complete-line", "complete-line -- node status node-");
   await golden("complete-line-volume", "complete-line -- volume st");

@@ -15,6 +15,7 @@ export const meantCommand = async (words: readonly string[]): Promise<Command | 
     home: "/",
     user: "ada",
     now: () => 0,
+    verifyAudit: () => ({ trails: [] }),
     runController: async () => undefined,
     checkService: async () => undefined,
     signal: new AbortController().signal,

@@ -5,6 +5,7 @@ import os from "node:os";
 import { text } from "node:stream/consumers";
 import tls from "node:tls";
 import { fileURLToPath } from "node:url";
+import { verifyAudit } from "@holdfast/shared/audit/verify-audit";
 import { readUpTo } from "./frame/bounded-text.ts";
 import type { CheckedService } from "./frame/io.ts";
 import { runCli } from "./run-cli.ts";
@@ -62,6 +63,7 @@ process.exitCode = await runCli({
     },
     stdin: async () => new TextDecoder().decode(await readUpTo(process.stdin)),
     readFile: (path) => readUpTo(createReadStream(path)),
+    verifyAudit,
     env: process.env,
     home: os.homedir(),
     user: os.userInfo().username,

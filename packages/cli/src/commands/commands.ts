@@ -1,6 +1,7 @@
 /** Every command there is. Help, completion, docs/cli.md and the tests are made from this table. */
 import { completionCommands } from "../completion/completion-commands.ts";
 import type { Command, Group } from "../frame/command.ts";
+import { auditCommands } from "./audit/audit-commands.ts";
 import { backupCommands } from "./backup-commands.ts";
 import { checkPlacement } from "./check-placement.ts";
 import { createClaims, handOverClaims, listClaims, releaseClaims, statusClaim } from "./claim/claim-commands.ts";
@@ -37,6 +38,7 @@ export const groups: readonly Group[] = [
   { name: "secret", summary: "keep values for plugins" },
   { name: "quota", summary: "bound what namespaces may have" },
   { name: "repair", summary: "find what is stuck or leaked, and override a proof that cannot be had" },
+  { name: "audit", summary: "see who did what, and check that it is all there" },
   { name: "upgrade", summary: "end an upgrade of the controllers" },
 ];
 
@@ -92,6 +94,7 @@ const subjects: readonly Command[] = [
   ...quotaCommands,
   ...reportCommands,
   ...overrideCommands,
+  ...auditCommands,
   ...upgradeCommands,
   watchEvents,
   runDoctor,

@@ -1,3 +1,5 @@
+import type { AuditVerdict } from "@holdfast/shared/audit/verify-audit";
+
 /** All that the command line touches of the world; main.ts hands in the real one, tests their own. */
 export interface Sink {
   write(text: string): void;
@@ -12,6 +14,8 @@ export interface Io {
   readonly stderr: Sink;
   stdin(): Promise<string>;
   readFile(path: string): Promise<Uint8Array>;
+  /** Reads the files below these paths. Throws the system's word of one that cannot be read. */
+  verifyAudit(paths: readonly string[], head: string | undefined): AuditVerdict;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   readonly user: string;

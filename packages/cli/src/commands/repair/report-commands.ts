@@ -1,6 +1,4 @@
 import {
-  type AuditRecord,
-  ListAuditResponse,
   ListStuckResponse,
   type Orphan,
   OrphanKind,
@@ -12,7 +10,7 @@ import { shown } from "../../frame/output.ts";
 import { startProgress } from "../../frame/progress.ts";
 import { tableText } from "../../frame/tables.ts";
 import { enumWords } from "../../words/enum-words.ts";
-import { ago, moment } from "../../words/moment.ts";
+import { ago } from "../../words/moment.ts";
 import { sizeWords } from "../../words/size.ts";
 import { allPages, pageSize } from "../all-pages.ts";
 import { optionWords } from "../option-words.ts";
@@ -112,44 +110,4 @@ const listStuck: Command = {
   },
 };
 
-const listAudit: Command = {
-  path: ["repair", "audit"],
-  summary: "list every override that was ever made",
-  options: [
-    { flags: "-A, --all-namespaces", help: "of every namespace" },
-    { flags: "--volume <volume>", help: "only of this volume", completes: "volume" },
-    { flags: "--verb <verb>", help: "only this verb, such as AbandonClaim" },
-  ],
-  examples: [{ line: "holdfast repair audit --volume data", says: "who overrode what, when and why" }],
-  async run({ clients, settings, out }, input) {
-    const request = {
-      namespace: input.flag("all-namespaces") ? "" : settings.namespace,
-      volume: input.text("volume") ?? "",
-      verb: input.text("verb") ?? "",
-    };
-    const records: AuditRecord[] = [];
-    for await (const page of allPages((pageToken) => clients.repair.listAudit({ ...request, pageSize, pageToken })))
-      records.push(...page.records);
-    out.answer(shown("holdfast.v1.ListAuditResponse", ListAuditResponse, { records, nextPageToken: "" }), () =>
-      records.length === 0
-        ? `no override was made${request.namespace === "" ? "" : ` in namespace ${request.namespace}; those of nodes and of the store belong to none: holdfast repair audit -A`}\n`
-        : tableText(
-            [
-              { title: "AT", of: ({ at }) => moment(at) },
-              { title: "WHO", of: ({ who }) => who },
-              { title: "VERB", of: ({ verb }) => verb },
-              {
-                title: "VOLUME",
-                of: ({ namespace, volume }) => (volume === "" ? namespace || "-" : `${namespace}/${volume}`),
-              },
-              { title: "NODE", of: ({ node }) => node || "-" },
-              { title: "REASON", of: ({ reason }) => reason },
-              { title: "EVIDENCE", of: ({ evidence }) => evidence || "-" },
-            ],
-            records,
-          ),
-    );
-  },
-};
-
-export const reportCommands: readonly Command[] = [scanOrphans, listStuck, listAudit];
+export const reportCommands: readonly Command[] = [scanOrphans, listStuck];

@@ -58,7 +58,7 @@ const fenceMessage = ({ record: { state, fence } }: NodeView, { fenceWaits = "" 
   const what = state === "FENCING" ? "its volumes are taken from it" : "it has to show that it is empty";
   const why =
     fence === undefined
-      ? "it was fenced (holdfast repair audit -A says why)"
+      ? "it was fenced (holdfast audit list -A says why)"
       : `${fence.who} fenced it at ${new Date(fence.since).toISOString()} (${fence.kind}): ${fence.evidence}`;
   const spoke = fence?.spoke === true ? ["its agent was heard since"] : [];
   return [why, ...spoke, what, ...(fenceWaits === "" ? [] : [`it waits for ${fenceWaits}`])].join("; ");

@@ -74,7 +74,7 @@ export const ofEarlierLife = (record: NodeRecord, volume: VolumeRecord): Claim |
 
 const wordsOf = ({ name, fence }: NodeRecord): string =>
   fence === undefined
-    ? `node ${name} was fenced; holdfast repair audit -A says by whom and why`
+    ? `node ${name} was fenced; holdfast audit list -A says by whom and why`
     : `node ${name} was fenced by ${fence.who} at ${new Date(fence.since).toISOString()} (${fence.kind}): ${fence.evidence}`;
 
 /** Ends what the node has of the volume (F2, F3), or has its agent end it (F4). */
