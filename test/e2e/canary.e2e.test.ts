@@ -107,7 +107,7 @@ describe.skipIf(!root)("secrets", () => {
         trail("calls").filter(([, text]) => text.includes(`"method":"${method}"`)),
         method,
       ).toHaveLength(1);
-    expect(trail("calls").length + trail("secrets").length + trail("acts").length).toBe(4);
+    expect(trail("calls").length + trail("secrets").length + trail("acts").length).toBe(5);
     expect(trail("secrets")[0]?.[1]).toContain('"method":"NodeStageVolume"');
     expect(metrics.every((text) => text.includes("# HELP"))).toBe(true);
     for (const [where, text] of places)

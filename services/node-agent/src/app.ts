@@ -136,7 +136,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       verification_scope: mounts.scope,
     });
 
-    const onCall = await wireAudit({ config, instance, ledger, journal, lifecycle, metrics, log });
+    const { onCall, accepting } = await wireAudit({ config, instance, ledger, journal, lifecycle, metrics, log });
     const told = { lowestGen: () => ledger.agent().promisedGen, controllers: () => link?.controllers() ?? [] };
     const found = await wireFoundPlugins({ config, log, tracing, metrics, signal: calls.signal, onCall, ...told });
     const { statics, directory, admission, storage } = found;
@@ -215,7 +215,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
         const local = createLocalServer({ log, metrics, group: config.localGroup });
         const servingLocally = addLocalServices(local, {
           workloads: createWorkloadServing({ node, ledger, workloads, stats, instance, clock: systemClock }),
-          pluginHost: { node, host, board: instances, admission, rootDir, run: instance, log },
+          pluginHost: { node, host, board: instances, admission: accepting(admission), rootDir, run: instance, log },
         });
         log.info("listening for programs on this host", { address: await local.listen(localListen) });
         servingLocally();

@@ -1,12 +1,14 @@
-/** A part of the composition root: what each call of a plugin leaves, in the metrics and in the audit. */
+/** A part of the composition root: what each call of a plugin leaves, in the metrics and in the audit, and what people accept. */
 import { createCallAudit } from "@holdfast/csi/call-audit";
 import type { CallReport } from "@holdfast/csi/csi-exchange";
+import type { PluginAdmission } from "@holdfast/csi/plugin-admission";
 import { openAudit } from "@holdfast/shared/audit/open-audit";
 import type { Lifecycle } from "@holdfast/shared/lifecycle";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
 import { createAgentMetrics } from "./agent-metrics.ts";
 import type { AgentConfig } from "./config.ts";
+import { auditedAcceptance } from "./plugins/audited-acceptance.ts";
 import type { Ledger } from "./ports.ts";
 
 export interface AuditParts {
@@ -20,15 +22,19 @@ export interface AuditParts {
   readonly log: Logger;
 }
 
-export const wireAudit = async (parts: AuditParts): Promise<(report: CallReport) => void> => {
+export const wireAudit = async (parts: AuditParts) => {
   const { config, instance, lifecycle, metrics, log } = parts;
   const by = { service: "node-agent", node: config.node, life: instance };
   const audit = await openAudit(config, { by, now: Date.now, log, metrics });
   await lifecycle.start("audit", () => audit.close);
   const { onCall: measure } = createAgentMetrics(metrics, parts);
   const write = createCallAudit(audit.trail("calls"));
-  return (report) => {
-    measure(report);
-    write(report);
+  const acts = audit.trail("acts");
+  return {
+    onCall(report: CallReport): void {
+      measure(report);
+      write(report);
+    },
+    accepting: (admission: PluginAdmission) => auditedAcceptance(admission, acts),
   };
 };

@@ -1,4 +1,13 @@
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
@@ -144,6 +153,14 @@ describe("a trail", () => {
     expect(sound()).toHaveProperty("bad");
   });
 
+  test("of which the file bears the number of another line is not sound", () => {
+    open().close();
+    renameSync(path.join(directory, files()[0] ?? ""), path.join(directory, "acts-0000000000000002.jsonl"));
+    expect(sound()).toMatchObject({
+      bad: { line: 1, reason: expect.stringContaining("as the name of the file says") },
+    });
+  });
+
   test("tells two trails of one directory apart", () => {
     open().append(act(1));
     open({ name: "calls" }).append(act(2));
@@ -207,6 +224,16 @@ describe("a disk that fails", () => {
     expect(trail.failing()).toBeUndefined();
     expect(lines()).toMatchObject([{ kind: "opened" }, { n: 1 }, { kind: "gap", missing: 4, code: "EIO" }, { n: 6 }]);
     expect(sound()).toHaveProperty("trails");
+  });
+
+  test("fails a commit whose line was taken back, although the sync that it waited for succeeds", async () => {
+    const { disk, faults } = createFaultyDisk();
+    const trail = open({ disk });
+    faults.sync = "EIO";
+    const both = Promise.allSettled([trail.commit(act(1)), trail.commit(act(2))]);
+    delete faults.sync;
+    expect((await both).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    expect(kinds()).not.toContain("act");
   });
 
   test("at the start stops nothing: the trail begins when it can", () => {

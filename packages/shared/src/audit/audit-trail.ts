@@ -103,9 +103,16 @@ export const openAuditTrail = (options: AuditTrailOptions): AuditTrail => {
     streak = undefined;
   };
 
+  /** What stands behind the last whole line goes. */
+  const mend = (): void => {
+    if (fd === undefined || !torn) return;
+    disk.truncate(fd, size);
+    torn = false;
+  };
+
   const put = (lines: readonly AuditFields[]): void => {
     if (fd === undefined) throw new Error("no file is open");
-    if (torn) disk.truncate(fd, size);
+    mend();
     torn = true;
     let after = head;
     let text = "";
@@ -175,6 +182,11 @@ export const openAuditTrail = (options: AuditTrailOptions): AuditTrail => {
     unsynced = false;
     toldUnsafe = [];
     takenBack += 1;
+    try {
+      mend();
+    } catch {
+      // Before the next line, then.
+    }
   };
 
   const rotate = (): void => {
