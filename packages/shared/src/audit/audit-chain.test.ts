@@ -43,6 +43,12 @@ describe("a chain", () => {
     expect(check([])).toBeUndefined();
   });
 
+  test("has its kind at the same place in every line, wherever the writer names it", () => {
+    const { text, head } = nextLine(emptyChain, 0, { first: 1, kind: "act" });
+    expect(text).toMatch(/^\{"seq":1,"prev":"0{64}","at":"1970-01-01T00:00:00.000Z","kind":"act","first":1\}$/);
+    expect(check([text])).toMatchObject({ head });
+  });
+
   test("in which one line was changed is found, with its head also when that was the last one", () => {
     const change = fc.tuple(words, fc.nat(), fc.nat(), fc.integer({ min: 1, max: 127 }));
     fc.assert(

@@ -11,6 +11,9 @@ type AuditValue = string | number | boolean | undefined | readonly string[] | { 
 /** What a line says besides its place; what is undefined is left out. */
 export interface AuditFields {
   readonly kind: string;
+  readonly seq?: never;
+  readonly prev?: never;
+  readonly at?: never;
   readonly [field: string]: AuditValue;
 }
 
@@ -27,9 +30,10 @@ export const hashOf = (text: string): string => hash("sha256", text, "hex");
 export const nextLine = (
   { seq, hash: prev }: ChainHead,
   at: number,
-  fields: AuditFields,
+  { kind, ...more }: AuditFields,
 ): { readonly text: string; readonly head: ChainHead } => {
-  const text = JSON.stringify({ seq: seq + 1, prev, at: new Date(at).toISOString(), ...fields });
+  // A line is known by these, in this order.
+  const text = JSON.stringify({ seq: seq + 1, prev, at: new Date(at).toISOString(), kind, ...more });
   return { text, head: { seq: seq + 1, hash: hashOf(text) } };
 };
 

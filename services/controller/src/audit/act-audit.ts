@@ -154,15 +154,17 @@ export const createActAudit = ({ trail, reads, records, self, clock, traceId }: 
   };
 
   /** What the store was given meanwhile; it may have refused, and then there is none. */
-  const storedAs = async (ids: readonly string[]): Promise<AuditFields | Record<string, never>> => {
+  const storedAs = async (
+    ids: readonly string[],
+  ): Promise<Readonly<Record<string, string | number | readonly string[]>>> => {
     const [id, ...others] = ids;
     if (id === undefined) return {};
-    if (others.length > 0) return { kind: "act", audits: ids };
+    if (others.length > 0) return { audits: ids };
     const found = await records.get(id).catch(() => undefined);
     if (found === undefined) return {};
     const { revisionBefore } = found;
     const revisions = revisionBefore > 0 ? { before_rev: revisionBefore, after_rev: revisionBefore + 1 } : {};
-    return { kind: "act", audit: id, ...revisions };
+    return { audit: id, ...revisions };
   };
 
   return {
@@ -181,7 +183,7 @@ export const createActAudit = ({ trail, reads, records, self, clock, traceId }: 
       return {
         run: (work) => current.run(ids, work),
         async end({ code, error, result }) {
-          const line = { ...common, outcome: code, error, result, ...(await storedAs(ids)) };
+          const line: AuditFields = { ...(await storedAs(ids)), ...common, outcome: code, error, result };
           // With the kernel before the caller has its answer; nobody waits for the disk. A failure is counted and told there.
           commit(trail, line).catch(() => undefined);
         },

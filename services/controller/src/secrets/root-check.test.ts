@@ -22,6 +22,7 @@ const unfit = (root: string) =>
       secretKeys: path.join(dir, "run/keys"),
       vaultTokenFile: path.join(dir, "run/token"),
       backup: path.join(dir, "backups"),
+      auditDir: path.join(dir, "audit"),
       env: { HOLDFAST_STORE_FILE: path.join(dir, "conf/password"), PATH: "/bin" },
     }),
   ).map(({ description }) => description);
@@ -41,6 +42,7 @@ describe("a root of secrets", () => {
     ["what holds the key file", () => path.join(dir, "run"), /HOLDFAST_SECRET_KEYS/],
     ["what holds the token", () => path.join(dir, "run"), /HOLDFAST_VAULT_TOKEN_FILE/],
     ["the directory of backups", () => path.join(dir, "backups"), /HOLDFAST_BACKUP/],
+    ["the audit", () => path.join(dir, "audit"), /HOLDFAST_AUDIT_DIR/],
     ["what holds the value of a setting", () => path.join(dir, "conf"), /HOLDFAST_STORE_FILE/],
     ["what holds the store", () => dir, /HOLDFAST_STORE\)/],
     ["the settings", () => "/etc/holdfast", /settings/],
