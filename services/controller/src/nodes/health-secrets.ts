@@ -34,6 +34,7 @@ export const createHealthSecrets = (deps: {
         metadata: { node, plugin },
       }); // HS1
     const wanted = deps.profiles.of(plugin).nodeHealthSecret;
-    return { secrets: { ...(await deps.secrets.resolve(wanted?.ref, wanted?.namespace)) } }; // HS2
+    const use = { volume: undefined, method: "NodeGetStorageHealth" };
+    return { secrets: { ...(await deps.secrets.resolve(wanted?.ref, wanted?.namespace, use)) } }; // HS2
   },
 });

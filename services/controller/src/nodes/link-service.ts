@@ -22,7 +22,7 @@ import type { AgentStreams } from "./agent-streams.ts";
 import type { CallerCheck } from "./caller-check.ts";
 import { type AgentLink, type OpenStream, openStream } from "./open-stream.ts";
 import { readHello } from "./read-hello.ts";
-import { renewBeforeEnd } from "./renewed-streams.ts";
+import { renewBeforeEnd } from "./renew-before-end.ts";
 
 export interface LinkServiceOptions {
   readonly streams: Pick<AgentStreams, "add" | "remove">;

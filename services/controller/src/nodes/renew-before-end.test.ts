@@ -1,6 +1,6 @@
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
 import { expect, test } from "vitest";
-import { renewBeforeEnd } from "./renewed-streams.ts";
+import { renewBeforeEnd } from "./renew-before-end.ts";
 
 const minuteMs = 60_000;
 
