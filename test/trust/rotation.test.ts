@@ -23,6 +23,8 @@ const rotations = sample(10, 2);
 const callsPerSecond = sample(200, 60);
 const claimsPerSecond = sample(20, 6);
 
+const mostAtOnce = 32;
+
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 interface Files {
@@ -99,7 +101,8 @@ test(`no call fails while authorities and leaves are replaced ${rotations} times
   const scheduler = await party("scheduler/s", inHalves, authority);
   const everybody = [controller, node, scheduler];
 
-  const server = createGrpcServer({ log: createMemoryLogger(), certificates: { keeper: controller.keeper } });
+  const log = createMemoryLogger();
+  const server = createGrpcServer({ log, certificates: { keeper: controller.keeper } });
   server.add(EchoDefinition, {
     say: async (request, { identity }) => ({ text: `${request.text} ${identity.role}` }),
     async *watch(request, { signal }) {
@@ -118,8 +121,10 @@ test(`no call fails while authorities and leaves are replaced ${rotations} times
     return { channel, echo: createGrpcClient(EchoDefinition, channel, { log: createMemoryLogger() }) };
   };
   const failures: string[] = [];
+  let step = "";
   const done = { calls: 0, claims: 0, connections: 0 };
-  const note = (what: string) => (error: unknown) => void failures.push(`${what}: ${String(error)}`);
+  const note = (what: string) => (error: unknown) =>
+    void failures.push(`${Math.round(performance.now())} ${step}: ${what}: ${String(error)}`);
 
   const standing = [dial(0), dial(1)];
   const gone = new AbortController();
@@ -142,11 +147,12 @@ test(`no call fails while authorities and leaves are replaced ${rotations} times
     done.calls += 1;
   };
   const claim = async (at: number): Promise<void> => {
-    const { channel, echo } = dial(at);
+    const own = dial(at);
+    done.connections += 1;
     let heard = 0;
-    for await (const _ of echo.watch({ text: "claim" })) heard += 1;
+    for await (const _ of own.echo.watch({ text: "claim" })) heard += 1;
     expect(heard).toBe(2);
-    channel.close();
+    own.channel.close();
     done.claims += 1;
   };
   const running = new Set<Promise<void>>();
@@ -154,8 +160,8 @@ test(`no call fails while authorities and leaves are replaced ${rotations} times
     const begun = performance.now();
     let at = 0;
     const timer = setInterval(() => {
-      // A busy machine makes up for the turns that it missed.
-      for (; at < ((performance.now() - begun) * perSecond) / 1000; at += 1) {
+      // A busy machine makes up for the turns that it missed, and is not given more than it can do.
+      for (; at < ((performance.now() - begun) * perSecond) / 1000 && running.size < mostAtOnce; at += 1) {
         const one: Promise<void> = act(at)
           .catch(note(what))
           .finally(() => running.delete(one));
@@ -168,8 +174,13 @@ test(`no call fails while authorities and leaves are replaced ${rotations} times
 
   for (let turn = 1; turn <= rotations; turn += 1) {
     const next = await createTestAuthority("test.example", `authority ${turn}`);
+    step = `trust both ${turn}`;
     await Promise.all(everybody.map(({ trust }) => trust([authority.root, next.root])));
-    for (const { bear } of everybody) await bear(next);
+    for (const { bear } of everybody) {
+      step = `bear the new one ${turn}`;
+      await bear(next);
+    }
+    step = `trust the new one ${turn}`;
     await Promise.all(everybody.map(({ trust }) => trust([next.root])));
     authority = next;
   }
@@ -180,6 +191,7 @@ test(`no call fails while authorities and leaves are replaced ${rotations} times
   await Promise.all(watching);
   for (const { channel } of standing) channel.close();
   expect(failures).toEqual([]);
+  expect(log.lines.filter(({ level }) => level !== "debug" && level !== "info")).toEqual([]);
   expect(everybody.flatMap(({ errors }) => errors())).toEqual([]);
   expect(done.calls).toBeGreaterThan(rotations * 20);
   expect(done.claims).toBeGreaterThan(rotations * 2);
