@@ -1,4 +1,4 @@
-import { isLoopback, parseAddress } from "../grpc/listen-address.ts";
+import { isBeyondHost, parseAddress } from "../grpc/listen-address.ts";
 import { type Finding, fault, warning } from "./finding.ts";
 
 export interface ListenerExamination {
@@ -9,10 +9,7 @@ export interface ListenerExamination {
 
 export const examineListeners = ({ plain, insecure }: ListenerExamination): readonly Finding[] =>
   plain
-    .filter((listen) => {
-      const address = parseAddress(listen);
-      return address.kind === "tcp" && !isLoopback(address.host);
-    })
+    .filter((listen) => isBeyondHost(parseAddress(listen)))
     .map((listen) =>
       insecure
         ? warning(

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isHoldfastError } from "../errors/holdfast-error.ts";
-import { formatAddress, isLoopback, parseAddress } from "./listen-address.ts";
+import { formatAddress, isBeyondHost, parseAddress } from "./listen-address.ts";
 
 test("every spelling of a unix address becomes the one with three slashes", () => {
   for (const text of ["unix:/run/x.sock", "unix:///run/x.sock"]) {
@@ -44,6 +44,8 @@ test("what is parsed is formatted back to what parses the same, anything else is
 });
 
 test("loopback is loopback only", () => {
-  expect(["localhost", "127.0.0.1", "127.9.9.9", "[::1]"].map(isLoopback)).toEqual([true, true, true, true]);
-  expect(["0.0.0.0", "[::]", "128.0.0.1", "127.0.0.1.evil", "10.0.0.1"].map(isLoopback)).toEqual(Array(5).fill(false));
+  const beyond = (host: string) => isBeyondHost({ kind: "tcp", host, port: 1 });
+  expect(["localhost", "127.0.0.1", "127.9.9.9", "[::1]"].map(beyond)).toEqual(Array(4).fill(false));
+  expect(["0.0.0.0", "[::]", "128.0.0.1", "127.0.0.1.evil", "10.0.0.1"].map(beyond)).toEqual(Array(5).fill(true));
+  expect(isBeyondHost({ kind: "unix", path: "/s" })).toBe(false);
 });

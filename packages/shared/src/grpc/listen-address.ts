@@ -31,9 +31,12 @@ export function formatAddress(address: Address): string {
   return address.kind === "unix" ? `unix://${address.path}` : `${address.host}:${address.port}`;
 }
 
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   return host === "localhost" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
 }
+
+/** Others than programs of this host can reach it, or stand in for it. */
+export const isBeyondHost = (address: Address): boolean => address.kind === "tcp" && !isLoopback(address.host);
 
 function bad(text: string, why: string) {
   return invalidArgument([{ field: "address", description: why }], `address ${JSON.stringify(text)} ${why}`);

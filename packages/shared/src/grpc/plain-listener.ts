@@ -2,7 +2,7 @@
 import { HoldfastError } from "../errors/holdfast-error.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Metrics } from "../metrics.ts";
-import { type Address, formatAddress, isLoopback } from "./listen-address.ts";
+import { type Address, formatAddress, isBeyondHost } from "./listen-address.ts";
 
 export interface PlainListener {
   /** The operator's word that the network is trusted. */
@@ -14,7 +14,7 @@ export interface PlainListener {
 }
 
 export function refuseOpenPlaintext(address: Address, { insecure, risk, log, metrics }: PlainListener): void {
-  if (address.kind === "unix" || isLoopback(address.host)) return;
+  if (!isBeyondHost(address)) return;
   const shown = formatAddress(address);
   if (insecure === true) {
     metrics

@@ -82,5 +82,16 @@ test("nothing else is served", async () => {
 
 test("metrics are not for the network", async () => {
   const server = createAdminServer({ log: createMemoryLogger(), metrics: createMetrics(), notReady: () => [] });
-  await expect(server.listen("0.0.0.0:0")).rejects.toThrow(/loopback/);
+  await expect(server.listen("0.0.0.0:0")).rejects.toMatchObject({ reason: "INSECURE_ADDRESS" });
+});
+
+test("but on somebody's word, which the log and the metrics repeat", async () => {
+  const [log, metrics] = [createMemoryLogger(), createMetrics()];
+  const server = createAdminServer({ log, metrics, notReady: () => [], insecure: true });
+  await server.listen("0.0.0.0:0");
+  stops.push(server.stop);
+  expect(log.lines.filter(({ level }) => level === "warn").map(({ message }) => message)).toEqual([
+    expect.stringContaining("without TLS"),
+  ]);
+  expect(await metrics.text()).toContain('holdfast_insecure_listeners{address="0.0.0.0:0"} 1');
 });

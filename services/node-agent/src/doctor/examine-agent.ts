@@ -5,6 +5,7 @@ import { examineListeners } from "@holdfast/shared/doctor/examine-listeners";
 import { examineSockets } from "@holdfast/shared/doctor/examine-sockets";
 import { examineStateDir } from "@holdfast/shared/doctor/examine-state-dir";
 import { type Finding, fine, warning } from "@holdfast/shared/doctor/finding";
+import { isBeyondHost, parseAddress } from "@holdfast/shared/grpc/listen-address";
 import type { AgentConfig } from "../config.ts";
 import { readHostIdentity } from "../host-identity.ts";
 import { readHostProof } from "../host-proof.ts";
@@ -33,6 +34,18 @@ export interface AgentExamination {
   readonly searchPath: string;
 }
 
+const examineLinks = ({ tlsDir, controllers }: Pick<AgentConfig, "tlsDir" | "controllers">): readonly Finding[] =>
+  (tlsDir === undefined ? controllers : [])
+    .filter((address) => isBeyondHost(parseAddress(address)))
+    .map((address) =>
+      warning(
+        "plain-link",
+        address,
+        "is dialled without TLS: whoever answers there gives this agent its orders",
+        "give controllers and agents certificates (HOLDFAST_TLS_DIR), or keep that network to itself",
+      ),
+    );
+
 const examineProof = async (setting: string | undefined): Promise<Finding> => {
   const { identity, from } = await readHostProof(setting);
   if (identity !== "") return fine("host-identity", from, "tells a boot of this host from a clone of it");
@@ -49,6 +62,7 @@ export const examineAgent = async ({ config, ask, now, searchPath }: AgentExamin
   const wanted = `node/${config.node}`;
   return [
     ...examineListeners({ plain: [config.adminListen], insecure: config.insecure }),
+    ...examineLinks(config),
     ...examineCertificates({ at: config.tlsDir, setting: "HOLDFAST_TLS_DIR", wanted, now: now() }),
     ...(await examineStateDir(config.stateDir, "HOLDFAST_STATE_DIR")),
     ...(await examineJournal(config.stateDir, machineId)),
