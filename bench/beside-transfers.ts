@@ -1,6 +1,6 @@
 import path from "node:path";
+import { wireAccess } from "@holdfast/controller/access-wiring";
 import { createAgentStreams } from "@holdfast/controller/nodes/agent-streams";
-import { createCallerCheck } from "@holdfast/controller/nodes/caller-check";
 import { createLinkService } from "@holdfast/controller/nodes/link-service";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { AgentServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
@@ -41,9 +41,11 @@ export const measureBesideTransfers = async (plan: BesideTransfersPlan): Promise
   const server = createGrpcServer({ log, reflection: false });
   const link = { register: async () => ({ nodeEpoch: 1n }) } as Partial<Link> as Link;
   const { surround } = server;
-  const checkCaller = createCallerCheck({ certified: false });
-  const service = createLinkService({ streams, link, checkCaller, surround, clock, log, endOfTurn: setImmediate });
-  server.add(ServeWireDefinition, service);
+  const { admission } = wireAccess({ trust: "loopback" }, { of: () => undefined, any: () => false });
+  server.add(
+    ServeWireDefinition,
+    createLinkService({ admission, streams, link, surround, clock, log, endOfTurn: setImmediate }),
+  );
   const address = await server.listen("127.0.0.1:0");
   const file = path.join(import.meta.dirname, "transfers-main.ts");
   const agent = startProcess({ name: "agent", command: [process.execPath, file, address] });

@@ -382,8 +382,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
   const channel = createGrpcChannel(address);
   channels.push(channel);
   const log = createMemoryLogger();
-  const identity = { role: "scheduler", name: "test" } as const;
-  const operator = { role: "operator", name: "test" } as const;
+  const identity = { role: "operator", name: "test" } as const;
   const client = { log, identity, defaultDeadlineMs: 60_000 };
   const nodeClient = createGrpcClient(NodeServiceDefinition, channel, client);
   const pluginKnown = (name: string): Promise<unknown> =>
@@ -403,7 +402,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
     secrets: createGrpcClient(SecretServiceDefinition, channel, client),
     quotas: createGrpcClient(QuotaServiceDefinition, channel, client),
     events: createGrpcClient(EventServiceDefinition, channel, client),
-    repair: createGrpcClient(RepairServiceDefinition, channel, { ...client, identity: operator }),
+    repair: createGrpcClient(RepairServiceDefinition, channel, client),
     claims: createGrpcClient(ClaimServiceDefinition, channel, client),
     nodes: nodeClient,
     snapshots: createGrpcClient(SnapshotServiceDefinition, channel, client),

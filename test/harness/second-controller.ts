@@ -88,7 +88,7 @@ export const startSecondController = async (options: SecondControllerOptions): P
   const channel: GrpcChannel = createGrpcChannel(at.address);
   const client = {
     log: createMemoryLogger(),
-    identity: { role: "scheduler", name: "test" },
+    identity: { role: "operator", name: "test" },
     defaultDeadlineMs: 60_000,
   } as const;
   return {

@@ -7,15 +7,12 @@ import { createLifecycle } from "@holdfast/shared/lifecycle";
 import { createLogger, type Logger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
 import { createTracing, tracedQuestions } from "@holdfast/shared/tracing";
-import { createClaimService } from "./api/claim/claim-service.ts";
+import { type AccessPolicy, trustOf, wireAccess } from "./access-wiring.ts";
 import { addControllerServices } from "./api/controller-services.ts";
-import { createEventService } from "./api/event/event-service.ts";
-import { createSecretService } from "./api/secret/secret-service.ts";
-import { createVolumeService } from "./api/volume/volume-service.ts";
+import { wireApi } from "./api-wiring.ts";
 import { wireAudit } from "./audit-wiring.ts";
 import { keepBackups } from "./backup-wiring.ts";
 import { createCommands } from "./commands/commands.ts";
-import { listExternalVolumesQuery } from "./commands/volume/list-external-volumes.ts";
 import type { ControllerConfig } from "./config.ts";
 import { measureParts } from "./controller-metrics.ts";
 import type { RouteOf } from "./domain/plugin/instance-reach.ts";
@@ -52,6 +49,7 @@ export interface AppOverrides {
   readonly log?: Logger;
   /** For secrets that references of the form `env:NAME` name. */
   readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly access?: AccessPolicy;
   /** The process ends at once: a failpoint fired. */
   readonly kill?: (name: FailpointName) => void;
 }
@@ -114,20 +112,22 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     let wakeVolume = (_key: string): void => undefined;
     let route: RouteOf = () => undefined;
     let learnOfCut: ChangeFeedDeps["learnOfCut"] = () => undefined;
-    const { damages, quotas, cuts, nodeStore, registry, pluginRecords, learnedLimits, records } = await wireRecords({
-      store,
-      clock,
-      ids,
-      issuer,
-      changes,
-      route: (...target) => route(...target),
-      endOfTurn: setImmediate,
-      log,
-      graceMs: config.linkGrace,
-      controllerId: id,
-      signal: work.signal,
-      grants: { judgedBy: () => gate.judgedBy(), changed: () => gate.lookAgain(work.signal) },
-    });
+    const { damages, quotas, accessGrants, cuts, nodeStore, registry, pluginRecords, learnedLimits, records } =
+      await wireRecords({
+        store,
+        clock,
+        ids,
+        issuer,
+        changes,
+        route: (...target) => route(...target),
+        endOfTurn: setImmediate,
+        log,
+        graceMs: config.linkGrace,
+        controllerId: id,
+        signal: work.signal,
+        grants: { judgedBy: () => gate.judgedBy(), changed: () => gate.lookAgain(work.signal) },
+      });
+    const { admission, ...access } = wireAccess(overrides.access ?? trustOf(config), accessGrants);
     const { secrets, ...kept } = createSecretParts({
       config,
       env: overrides.env ?? {},
@@ -191,6 +191,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       registry,
       pluginRecords,
       learnedLimits,
+      accessGrants,
       secrets: kept,
       changes,
       learned,
@@ -205,7 +206,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     measureStanding(metrics, { standing, slotsWaiting: records.slots.waiting, now: clock.now });
 
     const repair = wireRepair({
-      ...{ ...command, quotas },
+      ...{ ...command, ...access, quotas, accessGrants },
       self: { id, version: controllerVersion },
       nodes: registry,
       store,
@@ -221,13 +222,13 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       signal: work.signal,
     });
-    const servers = wireServers({ config, gate, lifecycle, log, metrics });
+    const servers = wireServers({ ...access, config, gate, lifecycle, log, metrics });
     const figures = wireFigures({ ...acting, repair, profiles: pluginRecords, config, random, metrics });
     const api = {
       commands,
       recent: records.recent,
       granted: kept.commands.granted,
-      listExternalVolumes: listExternalVolumesQuery({ records, plugins, listings: plugins.listings }),
+      scopeOf: access.scopeOf,
       wakeups: changes,
       feed: store,
       clock,
@@ -256,11 +257,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       snapshots: snapshots.service,
       nodes: nodeParts.nodes,
       plugins: nodeParts.plugins,
-      volumes: createVolumeService({ ...api, stats: figures.stats }),
-      claims: createClaimService(api),
-      events: createEventService({ feed: store }),
       placement: placement.service,
-      secrets: createSecretService({ secrets: kept.commands, tracing }),
+      ...wireApi({ api, secrets: kept.commands, stats: figures.stats, records, plugins, tracing }),
       ...repair.services,
     };
     const names = addControllerServices(servers.server, services, around);
@@ -278,7 +276,10 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       return endOfCalls({ taking, work, drivers, reconcilers: [reconciler, snapshots.reconciler], clock });
     });
     streams.onLink(reconciler.linked);
-    const linkService = createLinkService({ ...nodeParts, ...servers, streams, clock, log, endOfTurn: setImmediate });
+    const linkService = createLinkService({
+      ...{ ...nodeParts, ...servers, admission, streams, clock, log },
+      endOfTurn: setImmediate,
+    });
     listening = await servers.listen(names, linkService);
     log.info("ready", { ...listening, controller: id, incarnation, store: store.kind });
   };

@@ -231,10 +231,17 @@ export const configSchema = defineConfig({
   }),
   maxInFlightPerCaller: intSetting({
     env: "HOLDFAST_MAX_IN_FLIGHT_PER_CALLER",
-    doc: "The same for one caller.",
+    doc: "The same for one caller: one identity, or one address of those that have none.",
     min: 1,
     max: 100_000,
     default: 1_024,
+  }),
+  maxPerSecondPerCaller: intSetting({
+    env: "HOLDFAST_MAX_CALLS_PER_SECOND_PER_CALLER",
+    doc: "Calls that one caller begins in a second, with twice as many at once; more are refused with OVERLOADED.",
+    min: 1,
+    max: 1_000_000,
+    default: 5_000,
   }),
   maxStreamsPerConnection: intSetting({
     env: "HOLDFAST_MAX_STREAMS_PER_CONNECTION",

@@ -1,5 +1,6 @@
 /** Part of the composition root: who learns of what other controllers write. */
 import type { NodeRegistry } from "./nodes/node-registry-model.ts";
+import type { AccessGrants } from "./records/access/access-grants.ts";
 import type { LearnedLimits } from "./records/attachment/learned-limits.ts";
 import type { ChangeFeedDeps, Told } from "./records/change-feed.ts";
 import type { Changes } from "./records/changes.ts";
@@ -12,6 +13,7 @@ export interface FeedParts {
   readonly pluginRecords: PluginRecords;
   readonly secrets: { readonly changed: ChangeFeedDeps["secretChanged"]; readonly forgetAll: () => void };
   readonly learnedLimits: LearnedLimits;
+  readonly accessGrants: AccessGrants;
   readonly changes: Changes;
   /** Something of the volume was committed elsewhere: by another controller, or by a former life of this one. */
   readonly learned: (key: string, told: Told) => void;
@@ -20,7 +22,7 @@ export interface FeedParts {
 }
 
 export const wireFeed = (deps: FeedParts): Omit<ChangeFeedDeps, "store" | "clock" | "log" | "signal"> => {
-  const { records, registry, pluginRecords, learnedLimits, secrets, changes } = deps;
+  const { records, registry, pluginRecords, learnedLimits, accessGrants, secrets, changes } = deps;
   return {
     records: {
       learnOf(key, told) {
@@ -33,12 +35,13 @@ export const wireFeed = (deps: FeedParts): Omit<ChangeFeedDeps, "store" | "clock
     async lookAgain() {
       records.forgetAll();
       secrets.forgetAll();
-      await Promise.all([registry.load(), pluginRecords.load(), learnedLimits.load()]);
+      await Promise.all([registry.load(), pluginRecords.load(), learnedLimits.load(), accessGrants.load()]);
     },
     learnOfPlugin: pluginRecords.learnOf,
     learnOfNode: registry.learnOf,
     secretChanged: secrets.changed,
     learnOfLimit: learnedLimits.learnOf,
+    learnOfGrant: accessGrants.learnOf,
     learnOfCut: deps.learnOfCut,
     changes,
   };

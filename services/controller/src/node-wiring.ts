@@ -17,7 +17,6 @@ import type { StatsQueries } from "./commands/volume/stats-model.ts";
 import type { ControllerConfig } from "./config.ts";
 import type { IndexEntry } from "./domain/store-types.ts";
 import { createAcknowledgements } from "./nodes/acknowledgements.ts";
-import { type CallerCheck, createCallerCheck } from "./nodes/caller-check.ts";
 import { createControllerLinkService } from "./nodes/controller-link-service.ts";
 import { createFencer } from "./nodes/fencer.ts";
 import { createHealthSecrets } from "./nodes/health-secrets.ts";
@@ -60,7 +59,6 @@ export interface NodeWiring {
 }
 
 export interface NodeServices extends Pick<ControllerServices, "nodes" | "plugins"> {
-  readonly checkCaller: CallerCheck;
   /** What agents ask over their streams. */
   readonly link: AgentLink;
   /** What goes on in the background, by name. */
@@ -75,7 +73,6 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
   const { records } = command;
   const { catalogue, store } = deps;
   const count = async (entry: IndexEntry): Promise<number> => (await store.count([entry]))[0] ?? 0;
-  const checkCaller = createCallerCheck({ certified: deps.config.tlsDir !== undefined });
   const life = command.ids.uuid();
   const nodeLog = createMemoryLog(life);
   registry.onChange(nodeLog.note);
@@ -178,6 +175,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
       log: nodeLog,
     }),
     plugins: createPluginService({
+      scopeOf: api.scopeOf,
       commands: pluginCommands,
       callsOf: deps.callsOf,
       granted: api.granted,
@@ -187,11 +185,9 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
       changes: pluginLog,
       rest: (until) => api.clock.sleep(restMs, until),
     }),
-    checkCaller,
     link: {
       ...createControllerLinkService({
         registry,
-        checkCaller,
         acknowledgements: createAcknowledgements({ records, nodeOf, log }),
         news: createToldNews({ records, nodeOf }),
         clock: api.clock,
@@ -199,8 +195,8 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
         controllerId,
         clusterUid: nodeStore.clusterUid,
       }),
-      ...createLinkClaims({ ...api, checkCaller }),
-      ...createHealthSecrets({ nodes: registry, profiles: pluginRecords, secrets: deps.secrets, checkCaller }),
+      ...createLinkClaims(api),
+      ...createHealthSecrets({ nodes: registry, profiles: pluginRecords, secrets: deps.secrets }),
     },
     background: () => [
       ["looking for missing links of nodes", registry.watchLinks(signal)],

@@ -11,6 +11,7 @@ import { createLifecycle, type Lifecycle } from "@holdfast/shared/lifecycle";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
 import { createTracing } from "@holdfast/shared/tracing";
+import { trustOf, wireAccess } from "./access-wiring.ts";
 import { createBackupFiles } from "./backup/backup-files.ts";
 import { gatherRebuild } from "./backup/rebuild.ts";
 import { rebuiltSource } from "./backup/rebuilt-source.ts";
@@ -18,7 +19,6 @@ import { writeBackup } from "./backup/write-backup.ts";
 import type { ControllerConfig } from "./config.ts";
 import { createAgentGateway } from "./nodes/agent-gateway.ts";
 import { createAgentStreams } from "./nodes/agent-streams.ts";
-import { createCallerCheck } from "./nodes/caller-check.ts";
 import { createLinkService } from "./nodes/link-service.ts";
 import { createRebuildLink } from "./nodes/rebuild-link.ts";
 import { wirePlugins } from "./plugin-wiring.ts";
@@ -146,19 +146,19 @@ const rebuildWithin = async (
   });
   const certificates = openCertificates({ config, log, metrics });
   await lifecycle.start("certificates", () => certificates?.keeper.stop);
-  const server = createAgentServer({ config, log, metrics }, certificates);
-  const checkCaller = createCallerCheck({ certified: certificates !== undefined });
+  // Agents alone are served here.
+  const { access, admission } = wireAccess(trustOf(config), { of: () => undefined, any: () => false });
+  const server = createAgentServer({ config, access, log, metrics }, certificates);
   const link = createLinkService({
+    admission,
     streams,
     link: createRebuildLink({
       registry,
-      checkCaller,
       clock,
       log,
       controllerId: own.id,
       clusterUid: nodeStore.clusterUid,
     }),
-    checkCaller,
     surround: server.surround,
     clock,
     log,

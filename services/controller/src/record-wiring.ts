@@ -3,6 +3,7 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import { createNodeRegistry } from "./nodes/node-registry.ts";
 import type { NodeRegistry } from "./nodes/node-registry-model.ts";
 import { createNodeStore, type NodeStore } from "./nodes/node-store.ts";
+import { type AccessGrants, createAccessGrants } from "./records/access/access-grants.ts";
 import { createAttachLimits } from "./records/attachment/attach-limits.ts";
 import { createLearnedLimits, type LearnedLimits } from "./records/attachment/learned-limits.ts";
 import { createDamagedRecords, type DamagedRecords } from "./records/damaged-records.ts";
@@ -22,6 +23,7 @@ export interface RecordWiring extends Omit<VolumeRecordsDeps, "attachLimit"> {
 export interface WiredRecords {
   readonly damages: DamagedRecords;
   readonly quotas: QuotaRecords;
+  readonly accessGrants: AccessGrants;
   readonly cuts: CutRecords;
   readonly nodeStore: NodeStore;
   readonly registry: NodeRegistry;
@@ -37,6 +39,8 @@ export const wireRecords = async (wiring: RecordWiring): Promise<WiredRecords> =
   const nodeStore = createNodeStore(deps);
   const registry = createNodeRegistry({ ...deps, nodes: nodeStore });
   await registry.load();
+  const accessGrants = createAccessGrants(deps);
+  await accessGrants.load();
   const pluginRecords = createPluginRecords(deps);
   await pluginRecords.load();
   const learnedLimits = createLearnedLimits(deps);
@@ -53,5 +57,5 @@ export const wireRecords = async (wiring: RecordWiring): Promise<WiredRecords> =
   const cuts = createCutRecords(counting);
   const records = createVolumeRecords({ ...counting, attachLimit, linked });
   pluginRecords.onChange(records.slots.limitsChanged);
-  return { damages, quotas, cuts, nodeStore, registry, pluginRecords, learnedLimits, records };
+  return { damages, quotas, accessGrants, cuts, nodeStore, registry, pluginRecords, learnedLimits, records };
 };

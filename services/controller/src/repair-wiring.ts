@@ -4,9 +4,12 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { Tracing } from "@holdfast/shared/tracing";
 import type { AgentGateway } from "./agent-ports.ts";
+import { createGrantService } from "./api/access/grant-service.ts";
+import type { ApiDeps } from "./api/api-deps.ts";
 import { createQuotaService } from "./api/quota/quota-service.ts";
 import { createRepairService } from "./api/repair/repair-service.ts";
 import type { VetGate } from "./api/repair/repair-vet.ts";
+import { createAccessCommands } from "./commands/access/access-commands.ts";
 import type { CommandDeps } from "./commands/command-deps.ts";
 import { createQuotaCommands } from "./commands/quota/quota-commands.ts";
 import type { ControllerWords } from "./commands/repair/forget-controller.ts";
@@ -17,6 +20,7 @@ import type { BackendListings, NodeDecisions, Nodes, Store, StoreGate } from "./
 import { createSweep } from "./reconcile/two-way/sweep.ts";
 import { createTwoWayPass } from "./reconcile/two-way/two-way-pass.ts";
 import { beingCut, snapshotOwner } from "./reconcile/two-way/two-way-snapshots.ts";
+import type { AccessGrants } from "./records/access/access-grants.ts";
 import { createAuditRecords } from "./records/audit-records.ts";
 import type { DamagedRecords } from "./records/damaged-records.ts";
 import { createOrphanRecords } from "./records/orphan-records.ts";
@@ -26,7 +30,9 @@ import { createVolumeScan } from "./records/volume/volume-scan.ts";
 import { measureSweep } from "./sweep-metrics.ts";
 
 export interface RepairParts extends CommandDeps {
+  readonly scopeOf: ApiDeps["scopeOf"];
   readonly quotas: QuotaRecords;
+  readonly accessGrants: AccessGrants;
   readonly store: Store;
   readonly damages: DamagedRecords;
   readonly nodes: Nodes & NodeDecisions;
@@ -72,8 +78,9 @@ export const wireRepair = (parts: RepairParts) => {
     });
   return {
     services: {
-      repair: createRepairService({ gate, audit, clock, tracing, commands, upgrade }),
-      quotas: createQuotaService({ tracing, quotas: createQuotaCommands({ ...parts, audit }) }),
+      repair: createRepairService({ scopeOf: parts.scopeOf, gate, audit, clock, tracing, commands, upgrade }),
+      grants: createGrantService({ tracing, access: createAccessCommands({ ...parts, audit }) }),
+      quotas: createQuotaService({ scopeOf: parts.scopeOf, tracing, quotas: createQuotaCommands({ ...parts, audit }) }),
     },
     audit,
     orphans,

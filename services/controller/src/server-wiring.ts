@@ -1,4 +1,5 @@
 /** A part of the composition root: what listens. */
+import type { Access, Trust } from "@holdfast/shared/grpc/access";
 import { identityFromMetadata, identityOfLocalSocket } from "@holdfast/shared/grpc/identity";
 import { createGrpcServer, type GrpcServer, type ServerCertificates } from "@holdfast/shared/grpc/server";
 import { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
@@ -13,6 +14,8 @@ import type { StoreGate } from "./ports.ts";
 
 export interface ServerParts {
   readonly config: ControllerConfig;
+  readonly trust: Trust;
+  readonly access: Access;
   readonly gate: StoreGate;
   readonly lifecycle: Pick<Lifecycle, "start">;
   readonly log: Logger;
@@ -70,7 +73,7 @@ export const openCertificates = ({ config, log, metrics }: Pick<ServerParts, "co
 const identityAt = (address: string) => (address.startsWith("unix:") ? identityOfLocalSocket : identityFromMetadata);
 
 export const createAgentServer = (
-  { config, log, metrics }: Pick<ServerParts, "config" | "log" | "metrics">,
+  { config, access, log, metrics }: Pick<ServerParts, "config" | "access" | "log" | "metrics">,
   certificates?: ServerCertificates,
 ) =>
   createGrpcServer({
@@ -79,6 +82,7 @@ export const createAgentServer = (
     ...(certificates === undefined ? {} : { certificates }),
     insecure: config.insecure,
     identity: identityAt(config.agentListen),
+    access,
     defaultDeadlineMs,
     reflection: false,
     limits: {
@@ -90,7 +94,7 @@ export const createAgentServer = (
     },
   });
 
-export const wireServers = ({ config, gate, lifecycle, log, metrics }: ServerParts): Servers => {
+export const wireServers = ({ config, trust, access, gate, lifecycle, log, metrics }: ServerParts): Servers => {
   const { insecure } = config;
   const certificates = openCertificates({ config, log, metrics });
   const server = createGrpcServer({
@@ -99,16 +103,20 @@ export const wireServers = ({ config, gate, lifecycle, log, metrics }: ServerPar
     ...(certificates === undefined ? {} : { certificates }),
     insecure,
     identity: identityAt(config.listen),
+    access,
+    // It answers before anybody knows who asks.
+    reflection: trust === "loopback",
     defaultDeadlineMs,
     limits: {
       maxInFlight: config.maxInFlight,
       maxInFlightPerCaller: config.maxInFlightPerCaller,
+      maxPerSecondPerCaller: config.maxPerSecondPerCaller,
       maxConcurrentStreams: config.maxStreamsPerConnection,
       maxConnections: config.maxConnections,
       connectionAgeMs,
     },
   });
-  const agents = createAgentServer({ config, log, metrics }, certificates);
+  const agents = createAgentServer({ config, access, log, metrics }, certificates);
   return {
     server,
     surround: agents.surround,

@@ -11,7 +11,7 @@ import { measureSnapshots } from "./standing-metrics.ts";
 export interface SnapshotParts
   extends CommandDeps,
     Pick<SnapshotReconcilerDeps, "bars" | "drivers" | "failpoint" | "lives" | "log" | "signal" | "taking" | "slots">,
-    Pick<ApiDeps, "wakeups" | "tracing" | "granted"> {
+    Pick<ApiDeps, "wakeups" | "tracing" | "granted" | "scopeOf"> {
   readonly metrics: Metrics;
 }
 

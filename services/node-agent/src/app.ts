@@ -5,7 +5,6 @@ import { release as kernelRelease } from "node:os";
 import { readOwnUid } from "@holdfast/csi/socket-state";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createFailpoints } from "@holdfast/shared/failpoints";
-import { createCallSurround } from "@holdfast/shared/grpc/call-surround";
 import { createAdminServer } from "@holdfast/shared/http/admin-server";
 import { createLifecycle } from "@holdfast/shared/lifecycle";
 import { createLogger, type Logger } from "@holdfast/shared/log/logger";
@@ -13,7 +12,7 @@ import { createMetrics } from "@holdfast/shared/metrics";
 import { telemetryPart } from "@holdfast/shared/telemetry";
 import { createTracing, tracedQuestions } from "@holdfast/shared/tracing";
 import { addLocalServices } from "./api/local-services.ts";
-import { createServedOrders } from "./api/served-orders.ts";
+import { createOrderSurround, createServedOrders } from "./api/served-orders.ts";
 import { wireAudit } from "./audit-wiring.ts";
 import type { AgentConfig } from "./config.ts";
 import { type ControllerLink, createControllerLink } from "./controller-link/controller-link.ts";
@@ -49,9 +48,6 @@ import { createWorkloadManager } from "./workloads/workload-manager.ts";
 import { createWorkloadServing } from "./workloads/workload-serving.ts";
 
 export const agentVersion = "0.1.0";
-
-/** Calls of one controller at once: relayed calls to a plugin that hangs must not hold its permits back. */
-const orderLimits = { maxConcurrentStreams: 512 };
 
 /** How long the first registration waits for plugins that were there in an earlier life. */
 const seenBeforeMs = 1_000;
@@ -175,7 +171,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     const startingBecause = (): string | undefined =>
       link?.registered() === true ? undefined : "it is not registered with a controller";
 
-    const surround = createCallSurround({ log, metrics, limits: orderLimits, address: () => "controllers" });
+    const surround = createOrderSurround({ log, metrics });
     const served = createServedOrders(
       {
         node,

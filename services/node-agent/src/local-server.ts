@@ -9,6 +9,7 @@ import { parseAddress } from "@holdfast/shared/grpc/listen-address";
 import { createGrpcServer, type GrpcServer } from "@holdfast/shared/grpc/server";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
+import { agentAccess } from "./api/rules.ts";
 
 export interface LocalServerOptions {
   readonly log: Logger;
@@ -29,6 +30,7 @@ export function createLocalServer({ log, metrics, group }: LocalServerOptions): 
     log,
     ...(metrics === undefined ? {} : { metrics }),
     identity: () => ({ role: "local", name: "" }),
+    access: agentAccess("certificates"),
     socketMode: 0o660,
     defaultDeadlineMs,
   });

@@ -14,6 +14,7 @@ import { createSecretCommands } from "@holdfast/controller/commands/secret/secre
 import { createUpgradeCommands } from "@holdfast/controller/commands/upgrade/upgrade-commands";
 import { listExternalVolumesQuery } from "@holdfast/controller/commands/volume/list-external-volumes";
 import { createVolumeStats } from "@holdfast/controller/commands/volume/volume-stats";
+import { everything } from "@holdfast/controller/domain/access/caller-scope";
 import type { RouteOf } from "@holdfast/controller/domain/plugin/instance-reach";
 import { type SecretName, secretKey } from "@holdfast/controller/domain/secret/secret";
 import { readableFormats } from "@holdfast/controller/domain/store-format";
@@ -33,6 +34,7 @@ import { createPluginGovernor } from "@holdfast/controller/reconcile/plugin/plug
 import { createTwoWayPass } from "@holdfast/controller/reconcile/two-way/two-way-pass";
 import { beingCut, snapshotOwner } from "@holdfast/controller/reconcile/two-way/two-way-snapshots";
 import { wireRecords } from "@holdfast/controller/record-wiring";
+import { createAccessGrants } from "@holdfast/controller/records/access/access-grants";
 import { createAuditRecords } from "@holdfast/controller/records/audit-records";
 import { runChangeFeed } from "@holdfast/controller/records/change-feed";
 import { createChanges, nodeChangeKey } from "@holdfast/controller/records/changes";
@@ -237,6 +239,7 @@ export const startControllerLife = async (deps: ControllerLifeDeps) => {
     clock,
     tracing,
     stats,
+    scopeOf: () => everything,
   };
   const snapshots = wireSnapshots({ ...acting, ...api, metrics: createMetrics(), slots: reconciler.slots });
   if (drivers !== undefined) {
@@ -245,7 +248,8 @@ export const startControllerLife = async (deps: ControllerLifeDeps) => {
     const { learnOf: learnOfCut } = snapshots.reconciler;
     const heard = { changed: forgetSecret, forgetAll: stored.forgetAll };
     const parts = { records, registry, pluginRecords, learnedLimits, changes, learned, learnOfCut, inBackground };
-    const feed = wireFeed({ ...parts, secrets: heard });
+    const accessGrants = createAccessGrants({ store, clock, ids, signal });
+    const feed = wireFeed({ ...parts, accessGrants, secrets: heard });
     inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal }));
   }
   await Promise.all([reconciler.start(), snapshots.reconciler.start()]);
@@ -267,8 +271,8 @@ export const startControllerLife = async (deps: ControllerLifeDeps) => {
     volumes: createVolumeService(api),
     claims: createClaimService(api),
     snapshots: snapshots.service,
-    secrets: createSecretService({ secrets, tracing }),
-    repair: createRepairService({ gate: storeGate, audit, clock, tracing, commands: repair, upgrade }),
+    secrets: createSecretService({ ...api, secrets, tracing }),
+    repair: createRepairService({ ...api, gate: storeGate, audit, clock, tracing, commands: repair, upgrade }),
     nodes: createNodeService({
       ...api,
       nodes: registry,

@@ -1,7 +1,7 @@
 /** A controller's listener for agents on a real socket. */
+import { wireAccess } from "@holdfast/controller/access-wiring";
 import { unimplemented } from "@holdfast/controller/api/unimplemented";
 import { type AgentStreams, createAgentStreams } from "@holdfast/controller/nodes/agent-streams";
-import { createCallerCheck } from "@holdfast/controller/nodes/caller-check";
 import { createLinkService, type LinkService } from "@holdfast/controller/nodes/link-service";
 import type { NodeRegistry } from "@holdfast/controller/nodes/node-registry-model";
 import type { AgentLink } from "@holdfast/controller/nodes/open-stream";
@@ -56,15 +56,20 @@ export const createLinkHub = async (options: HubOptions = {}): Promise<LinkHub> 
     },
   });
   const { certificates } = options;
+  const { access, admission } = wireAccess(
+    { trust: certificates === undefined ? "loopback" : "certificates" },
+    { of: () => undefined, any: () => false },
+  );
   const server = createGrpcServer({
     log: quiet,
+    access,
     ...(certificates === undefined ? {} : { certificates }),
     limits: { maxMessageBytes: 256 * 1024, ...options.limits },
   });
   const service = createLinkService({
+    admission,
     streams,
     link: unimplemented(AgentLinkServiceDefinition, { register: async () => ({ nodeEpoch: 1n }), ...options.link }),
-    checkCaller: createCallerCheck({ certified: options.certificates !== undefined }),
     surround: server.surround,
     clock: systemClock,
     log,

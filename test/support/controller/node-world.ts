@@ -1,6 +1,5 @@
 /** A controller whose nodes are agents that register with it over streams, with its API; its clock is the test's. */
 import { createAcknowledgements } from "@holdfast/controller/nodes/acknowledgements";
-import { createCallerCheck } from "@holdfast/controller/nodes/caller-check";
 import { createControllerLinkService } from "@holdfast/controller/nodes/controller-link-service";
 import { createNodeRegistry } from "@holdfast/controller/nodes/node-registry";
 import type { NodeRegistry } from "@holdfast/controller/nodes/node-registry-model";
@@ -50,7 +49,6 @@ export const createNodeWorld = async () => {
     registry,
     link: createControllerLinkService({
       registry,
-      checkCaller: createCallerCheck({ certified: false }),
       acknowledgements: createAcknowledgements({ records, nodeOf, log }),
       news: createToldNews({ records, nodeOf }),
       ...{ clock, log, controllerId: "c1", clusterUid: async () => (await store.identity()).clusterUid },

@@ -7,6 +7,7 @@ import { createRepairService } from "@holdfast/controller/api/repair/repair-serv
 import { createVolumeService } from "@holdfast/controller/api/volume/volume-service";
 import { createPluginCommands } from "@holdfast/controller/commands/plugin/plugin-commands";
 import { createUpgradeCommands } from "@holdfast/controller/commands/upgrade/upgrade-commands";
+import { everything } from "@holdfast/controller/domain/access/caller-scope";
 import { readableFormats } from "@holdfast/controller/domain/store-format";
 import type { NodeRegistry } from "@holdfast/controller/nodes/node-registry-model";
 import { nodeChangeKey } from "@holdfast/controller/records/changes";
@@ -48,6 +49,7 @@ export const serveApi = async (
       return world.stats;
     },
     granted: () => true,
+    scopeOf: () => everything,
     recent: (ref: Parameters<typeof world.records.recent>[0]) => world.records.recent(ref),
     listExternalVolumes: world.listExternalVolumes,
     feed: world.store,
@@ -89,6 +91,7 @@ export const serveApi = async (
     PluginServiceDefinition,
     createPluginService({
       granted: () => true,
+      scopeOf: () => everything,
       callsOf: () => ({
         breaker: "closed",
         running: 0,
@@ -122,6 +125,7 @@ export const serveApi = async (
   server.add(
     RepairServiceDefinition,
     createRepairService({
+      scopeOf: () => everything,
       gate,
       audit: world.audit,
       clock: world.clock,

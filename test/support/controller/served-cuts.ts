@@ -1,9 +1,11 @@
 /** The API of a world of snapshots, as far as their blocks name it, on a real socket. */
+
 import { randomUUID } from "node:crypto";
 import { createRepairService } from "@holdfast/controller/api/repair/repair-service";
 import { createSnapshotService } from "@holdfast/controller/api/snapshot/snapshot-service";
 import { createRepairCommands } from "@holdfast/controller/commands/repair/repair-commands";
 import { createUpgradeCommands } from "@holdfast/controller/commands/upgrade/upgrade-commands";
+import { everything } from "@holdfast/controller/domain/access/caller-scope";
 import { readableFormats } from "@holdfast/controller/domain/store-format";
 import { createTwoWayPass } from "@holdfast/controller/reconcile/two-way/two-way-pass";
 import { beingCut, snapshotOwner } from "@holdfast/controller/reconcile/two-way/two-way-snapshots";
@@ -42,9 +44,20 @@ export const serveCuts = async (world: SnapshotWorld) => {
   const server = createGrpcServer({ log: createMemoryLogger() });
   server.add(
     SnapshotServiceDefinition,
-    createSnapshotService({ granted: () => true, snapshots, wakeups, clock, tracing }),
+    createSnapshotService({ granted: () => true, scopeOf: () => everything, snapshots, wakeups, clock, tracing }),
   );
-  server.add(RepairServiceDefinition, createRepairService({ gate, audit, clock, tracing, commands: repair, upgrade }));
+  server.add(
+    RepairServiceDefinition,
+    createRepairService({
+      scopeOf: () => everything,
+      gate,
+      audit,
+      clock,
+      tracing,
+      commands: repair,
+      upgrade,
+    }),
+  );
   const socket = await tempSocket();
   await server.listen(socket.address);
   return {

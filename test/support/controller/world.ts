@@ -300,6 +300,7 @@ export const createWorld = async (
         learnOfNode: async () => undefined,
         learnOfPlugin: pluginRecords.learnOf,
         learnOfLimit: learned.learnOf,
+        learnOfGrant: async () => undefined,
         learnOfCut: () => undefined,
         secretChanged: () => undefined,
         changes,

@@ -7,12 +7,7 @@
  * is gone by then; until it ends the call counts, whether its caller is gone or not.
  */
 import { context as active } from "@opentelemetry/api";
-import type {
-  CallContext as BareContext,
-  MethodDescriptor,
-  ServerMiddleware,
-  ServerMiddlewareCall,
-} from "nice-grpc-common";
+import type { CallContext as BareContext, ServerMiddleware, ServerMiddlewareCall } from "nice-grpc-common";
 import type { CallContext, CallExtension } from "./call-context.ts";
 import type { CallFailure, CallStage, ServerSpans, StageEnd } from "./call-stage.ts";
 import type { CallTurns } from "./call-turns.ts";
@@ -27,9 +22,13 @@ export function callMiddleware(
 ): ServerMiddleware<CallExtension> {
   type Call<Request, Response> = ServerMiddlewareCall<Request, Response, CallExtension>;
 
-  const begin = (method: MethodDescriptor, context: CallContext, ends: StageEnd[]): void => {
+  const begin = (
+    { method, request }: Pick<Call<unknown, unknown>, "method" | "request">,
+    context: CallContext,
+    ends: StageEnd[],
+  ): void => {
     for (const stage of stages) {
-      const end = stage(method, context);
+      const end = stage(method, context, request);
       if (end !== undefined) ends.push(end);
     }
   };
@@ -42,7 +41,7 @@ export function callMiddleware(
     const ends: StageEnd[] = [];
     let failure: CallFailure | undefined;
     try {
-      begin(call.method, context, ends);
+      begin(call, context, ends);
       await turns?.next(context.signal); // C3
       const { value } = await call.next(call.request, context).next();
       return value as Response;
@@ -58,7 +57,7 @@ export function callMiddleware(
     const ends: StageEnd[] = [];
     let failure: CallFailure | undefined;
     try {
-      begin(call.method, context, ends);
+      begin(call, context, ends);
       await turns?.next(context.signal); // C3
       return yield* call.next(call.request, context);
     } catch (error) {

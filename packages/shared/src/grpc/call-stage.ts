@@ -9,8 +9,11 @@ export interface CallFailure {
 
 export type StageEnd = (failure: CallFailure | undefined) => void;
 
-/** Begins: adds to the context, or refuses the call by throwing. What it answers is called when the call is over. */
-export type CallStage = (method: MethodDescriptor, context: CallContext) => StageEnd | undefined;
+/**
+ * Begins: adds to the context, or refuses the call by throwing. What it answers is called when the call is over. Of a method with a stream of
+ * requests the request is that stream.
+ */
+export type CallStage = (method: MethodDescriptor, context: CallContext, request: unknown) => StageEnd | undefined;
 
 export interface ServerSpan {
   readonly context: Context;

@@ -9,6 +9,7 @@ import type { ServerMiddleware } from "nice-grpc";
 import { HoldfastError } from "../errors/holdfast-error.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Metrics } from "../metrics.ts";
+import type { Access } from "./access.ts";
 import type { CallExtension } from "./call-context.ts";
 import { callMiddleware } from "./call-middleware.ts";
 import type { CallStage } from "./call-stage.ts";
@@ -29,6 +30,8 @@ export interface CallLimits {
   /** Unary calls in flight, of all callers and of one; those above are refused with OVERLOADED. */
   readonly maxInFlight?: number;
   readonly maxInFlightPerCaller?: number;
+  /** Calls and streams that one caller begins in a second. Without it there is no bound. */
+  readonly maxPerSecondPerCaller?: number;
   readonly maxOpenStreams?: number;
 }
 
@@ -38,6 +41,8 @@ export interface CallSurroundOptions {
   readonly identity?: IdentityReader;
   /** Callers show certificates: one without may call now and then. */
   readonly certified?: boolean;
+  /** Who may call what. Without it, as on servers of tests and plugins, who reaches the address may call everything. */
+  readonly access?: Access;
   readonly limits?: CallLimits;
   /** For unary calls whose caller sent no deadline. */
   readonly defaultDeadlineMs?: number;
@@ -65,7 +70,7 @@ const callsPerTurn = 16;
 const lastWordMs = 250;
 
 export function createCallSurround(options: CallSurroundOptions): CallSurround {
-  const { log, metrics, limits = {}, address, defaultDeadlineMs = 60_000 } = options;
+  const { log, metrics, access, limits = {}, address, defaultDeadlineMs = 60_000 } = options;
   const { maxInFlight = 4096, maxInFlightPerCaller = maxInFlight, maxOpenStreams = 4096 } = limits;
   const stopStreams = new AbortController();
   const stopUnary = new AbortController();
@@ -88,6 +93,7 @@ export function createCallSurround(options: CallSurroundOptions): CallSurround {
     {
       maxInFlight,
       maxInFlightPerCaller,
+      maxPerSecondPerCaller: limits.maxPerSecondPerCaller ?? Number.POSITIVE_INFINITY,
       // Twice: those that their caller waits for, and those that it has reset and that have not ended yet.
       maxInFlightPerConnection: 2 * (limits.maxConcurrentStreams ?? defaultMaxConcurrentStreams),
       maxOpenStreams,
@@ -99,9 +105,10 @@ export function createCallSurround(options: CallSurroundOptions): CallSurround {
     return running.enter();
   };
   const measured = metrics === undefined ? [] : [metricsStage(metrics)];
+  const judged = access === undefined ? [] : [access.stage];
 
   return {
-    service: callMiddleware(spanOf, [...stages, ...measured, open, overload], turns),
+    service: callMiddleware(spanOf, [...stages, ...measured, open, ...judged, overload], turns),
     own: callMiddleware(spanOf, stages),
     connections: gauges.connections,
     async stop(graceMs, drained) {

@@ -4,13 +4,16 @@
  * could have any number of them under way.
  */
 import { HoldfastError } from "../errors/holdfast-error.ts";
+import { createCallRates } from "./call-rates.ts";
 import type { CallStage } from "./call-stage.ts";
-import { formatIdentity } from "./identity.ts";
+import { formatIdentity, type Identity } from "./identity.ts";
 
 export interface OverloadLimits {
   readonly maxInFlight: number;
   /** Of one identity, so that one caller cannot crowd out the others. */
   readonly maxInFlightPerCaller: number;
+  /** Calls and streams that one identity begins; Infinity is no bound. */
+  readonly maxPerSecondPerCaller: number;
   /** Calls and streams of one TCP connection; a unix socket does not tell its connections apart. */
   readonly maxInFlightPerConnection: number;
   /** Of all callers; streams mostly wait, and are counted on their own. */
@@ -19,6 +22,8 @@ export interface OverloadLimits {
 
 export function overloadStage(limits: OverloadLimits, onStreams: (open: number) => void): CallStage {
   const callers = createCounts();
+  const { maxPerSecondPerCaller } = limits;
+  const rates = Number.isFinite(maxPerSecondPerCaller) ? createCallRates(maxPerSecondPerCaller) : undefined;
   const connections = createCounts();
   let unary = 0;
   let streams = 0;
@@ -44,7 +49,8 @@ export function overloadStage(limits: OverloadLimits, onStreams: (open: number) 
   };
 
   return ({ requestStream, responseStream }, { identity, peer }) => {
-    const caller = formatIdentity(identity);
+    const caller = callerOf(identity, peer);
+    if (rates?.take(caller, performance.now()) === false) throw tooOften(caller, maxPerSecondPerCaller);
     const here = connections.of(peer);
     const known = tcpPeer.test(peer);
     if (known && here >= limits.maxInFlightPerConnection)
@@ -59,6 +65,10 @@ export function overloadStage(limits: OverloadLimits, onStreams: (open: number) 
 }
 
 const tcpPeer = /:\d+$/;
+
+/** Who has no name is told apart by the address alone, as is everything that a caller cannot choose. */
+const callerOf = (identity: Identity, peer: string): string =>
+  identity.role === "anonymous" ? `anonymous at ${peer.replace(tcpPeer, "")}` : formatIdentity(identity);
 
 interface Counts {
   of(key: string): number;
@@ -82,5 +92,10 @@ function createCounts(): Counts {
 
 function overloaded(whose: string, count: number, what: string): HoldfastError {
   const message = `${whose}: ${count} ${what} are in flight already; send fewer at once, or again in a moment`;
+  return new HoldfastError({ kind: "exhausted", reason: "OVERLOADED", message });
+}
+
+function tooOften(whose: string, perSecond: number): HoldfastError {
+  const message = `${whose} begins more than ${perSecond} calls a second; send fewer, or again in a moment`;
   return new HoldfastError({ kind: "exhausted", reason: "OVERLOADED", message });
 }

@@ -422,6 +422,20 @@ test("one caller's flood is refused at once, others are served, and places are g
   expect(text).toContain(`holdfast_grpc_server_seconds_count{${method},code="RESOURCE_EXHAUSTED"} 2`);
 });
 
+test("how often a caller calls is bounded, by its identity and without one by its address", async () => {
+  const { channel, log } = await running({}, { limits: { maxPerSecondPerCaller: 1 } });
+  const caller = (name: string) =>
+    createGrpcClient(EchoDefinition, channel, { log, identity: { role: "scheduler", name } });
+  const unnamed = createGrpcClient(EchoDefinition, channel, { log });
+  for (const one of [caller("one"), unnamed]) {
+    await one.say({ text: "" });
+    await one.say({ text: "" });
+    expect(await failureOf(one.say({ text: "" }))).toMatchObject({ kind: "exhausted", reason: "OVERLOADED" });
+  }
+  expect(await failureOf(unnamed.say({ text: "" }))).toMatchObject({ message: expect.stringContaining("anonymous at") });
+  expect(await caller("two").say({ text: "x" })).toEqual({ text: "x" });
+});
+
 test("what a connection has in flight is bounded, calls that its caller reset and streams included", async () => {
   let begun = 0;
   let open: () => void = () => undefined;

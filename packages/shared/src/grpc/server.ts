@@ -12,6 +12,7 @@ import { HoldfastError } from "../errors/holdfast-error.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Metrics } from "../metrics.ts";
 import type { CertificateKeeper } from "../trust/certificate-keeper.ts";
+import type { Access } from "./access.ts";
 import type { CallExtension, Implementation } from "./call-context.ts";
 import {
   type CallLimits,
@@ -46,6 +47,7 @@ export interface GrpcServerOptions {
   readonly log: Logger;
   readonly metrics?: Metrics;
   readonly identity?: IdentityReader;
+  readonly access?: Access;
   readonly limits?: ServerLimits;
   /** Run for every service, after the fixed ones, in this order. */
   readonly middlewares?: readonly CallMiddleware[];
@@ -120,6 +122,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const add: GrpcServer["add"] = (definition, implementation, { middlewares: special = [] } = {}) => {
     let builder = server.with(surround.service);
     for (const middleware of [...middlewares, ...special]) builder = builder.with(middleware);
+    options.access?.requireRows(definition);
     builder.add(definition, implementation);
     const name = "fullName" in definition && typeof definition.fullName === "string" ? definition.fullName : undefined;
     if (name === undefined) return;

@@ -3,6 +3,7 @@ import type { CallContext } from "@holdfast/shared/grpc/call-context";
 import { formatIdentity } from "@holdfast/shared/grpc/identity";
 import type { Tracing } from "@holdfast/shared/tracing";
 import type { Caller, Commands, VolumeView } from "../commands/model.ts";
+import type { CallerScope } from "../domain/access/caller-scope.ts";
 import type { SecretGrants } from "../domain/secret/secret-scope.ts";
 import type { VolumeRef } from "../domain/volume/volume.ts";
 import type { Store } from "../ports.ts";
@@ -14,6 +15,8 @@ export interface ApiDeps {
   /** A volume as this process knows it: what waits looks at it after each wake-up, and the store is not asked for it. */
   readonly recent: (ref: VolumeRef) => Promise<VolumeView | undefined>;
   readonly granted: SecretGrants;
+  /** How far the caller sees: what lists, watches and counts are made of. */
+  readonly scopeOf: (identity: CallContext["identity"]) => CallerScope;
   readonly wakeups: Wakeups;
   readonly feed: Pick<Store, "head" | "watch">;
   readonly clock: Clock;

@@ -1,5 +1,6 @@
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
+import { GrantServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/grant";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
 import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
@@ -23,6 +24,7 @@ export interface ControllerServices {
   readonly repair: Implementation<typeof RepairServiceDefinition>;
   readonly secrets: Implementation<typeof SecretServiceDefinition>;
   readonly quotas: Implementation<typeof QuotaServiceDefinition>;
+  readonly grants: Implementation<typeof GrantServiceDefinition>;
   readonly events: Implementation<typeof EventServiceDefinition>;
 }
 
@@ -52,6 +54,7 @@ export const addControllerServices = (
     add(PlacementServiceDefinition, services.placement),
     add(SecretServiceDefinition, services.secrets),
     add(QuotaServiceDefinition, services.quotas),
+    add(GrantServiceDefinition, services.grants),
     add(EventServiceDefinition, services.events),
   ];
 };

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { type CallerScope, everything, isBounded } from "../domain/access/caller-scope.ts";
 import { limits } from "../domain/limits.ts";
 import type { Checks } from "./check-request.ts";
 
@@ -10,11 +11,10 @@ interface Token {
 
 const defaultPage = 100;
 
-/** A token fits only the question it was given for; its digest says which. */
-export const questionOf = (rpc: string, filter: unknown): string => {
-  const text = JSON.stringify([rpc, filter], (_key, value: unknown) =>
-    typeof value === "bigint" ? value.toString() : value,
-  );
+/** A token fits only the question that it was given for, in the scope of who asked it; its digest says which. */
+export const questionOf = (rpc: string, filter: unknown, scope: CallerScope = everything): string => {
+  const asked = isBounded(scope) ? [rpc, filter, scope.namespaces, scope.plugins] : [rpc, filter];
+  const text = JSON.stringify(asked, (_key, value: unknown) => (typeof value === "bigint" ? value.toString() : value));
   return createHash("sha256").update(text).digest("base64url").slice(0, 16);
 };
 

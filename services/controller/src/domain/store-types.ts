@@ -15,7 +15,8 @@ export type AggregateKind =
   | "meta"
   | "audit"
   | "orphan"
-  | "quota";
+  | "quota"
+  | "grant";
 
 export interface AggregateRef {
   readonly kind: AggregateKind;

@@ -106,12 +106,14 @@ describe("[W54] how full a volume is", () => {
       await world.makeVolume(id);
       await mounted(`w-${id}`, "n1", id);
     }
-    const first = await world.stats.nodeStats("n1", { size: 2, after: undefined });
+    const first = await world.stats.nodeStats({ name: "n1", namespace: "" }, { size: 2, after: undefined });
     expect(first.items.map(({ volume }) => volume)).toEqual(["a", "b"]);
-    const rest = await world.stats.nodeStats("n1", { size: 2, after: first.next });
+    const rest = await world.stats.nodeStats({ name: "n1", namespace: "" }, { size: 2, after: first.next });
     expect(rest.items.map(({ volume }) => volume)).toEqual(["c"]);
     expect(questions()).toEqual(["stats n1 2", "stats n1 1"]);
-    await expect(world.stats.nodeStats("nobody", { size: 2, after: undefined })).rejects.toMatchObject({
+    await expect(
+      world.stats.nodeStats({ name: "nobody", namespace: "" }, { size: 2, after: undefined }),
+    ).rejects.toMatchObject({
       reason: "NODE_NOT_FOUND",
     });
   });

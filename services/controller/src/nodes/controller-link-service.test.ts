@@ -9,7 +9,6 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLinkHub, type LinkHub } from "../../../../test/support/controller/link-hub.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
 import type { ReportedClaim, ReportedNews, Reporter } from "./acknowledgements.ts";
-import { createCallerCheck } from "./caller-check.ts";
 import { createControllerLinkService } from "./controller-link-service.ts";
 import type { AgentHeader } from "./convert.ts";
 import type { AgentReport } from "./node-registry-model.ts";
@@ -42,7 +41,6 @@ beforeEach(async () => {
   told = [];
   log = createMemoryLogger();
   const service = createControllerLinkService({
-    checkCaller: createCallerCheck({ certified: false }),
     registry: {
       async register(header, plugins) {
         registered.push([header, plugins]);

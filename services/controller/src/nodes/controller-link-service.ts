@@ -1,4 +1,4 @@
-/** What agents say to this controller over their streams. A node that is named must be the caller's own. */
+/** What agents say to this controller over their streams. That a node which is named is the caller's own was judged before (api/access/rules.ts). */
 
 import type { Clock } from "@holdfast/shared/async/clock";
 import { type FieldViolation, HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
@@ -18,7 +18,6 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import { checkId, checkPlugin, checkRequired, checkString } from "../domain/limits.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
 import type { Acknowledgements, ReportedClaim, ReportedNews } from "./acknowledgements.ts";
-import type { CallerCheck } from "./caller-check.ts";
 import { epochFrom, headerFrom } from "./convert.ts";
 import { nodePluginFrom } from "./convert-plugin.ts";
 import type { NodeRegistry } from "./node-registry-model.ts";
@@ -28,7 +27,6 @@ type AgentLink = Implementation<typeof AgentLinkServiceDefinition>;
 
 export interface ControllerLinkOptions {
   readonly registry: Pick<NodeRegistry, "register" | "report" | "get">;
-  readonly checkCaller: CallerCheck;
   readonly acknowledgements: Acknowledgements;
   readonly news: ToldNews;
   readonly clock: Pick<Clock, "now">;
@@ -44,12 +42,11 @@ const maxClaims = 1000;
 export const createControllerLinkService = (
   options: ControllerLinkOptions,
 ): Pick<AgentLink, "register" | "report" | "acknowledge" | "greet"> => {
-  const { registry, checkCaller, acknowledgements, news, clock, log, controllerId } = options;
+  const { registry, acknowledgements, news, clock, log, controllerId } = options;
 
   return {
-    async register(request, context) {
+    async register(request) {
       const header = registeringHeader(request);
-      checkCaller(header.name, context);
       const record = await registry.register(headerFrom(header), request.plugins.map(nodePluginFrom));
       return {
         nodeEpoch: BigInt(record.nodeEpoch),
@@ -59,9 +56,8 @@ export const createControllerLinkService = (
       };
     },
 
-    async report(request, context) {
+    async report(request) {
       checkReport(request);
-      checkCaller(request.node, context);
       const { known, record } = await registry.report({
         node: request.node,
         instance: request.instance,
@@ -80,9 +76,8 @@ export const createControllerLinkService = (
       };
     },
 
-    async acknowledge(request, context) {
+    async acknowledge(request) {
       checkAcknowledge(request);
-      checkCaller(request.node, context);
       if (registry.get(request.node) === undefined) throw unknownNode(request.node);
       for (const event of request.events)
         log.info("an agent reports", {
@@ -102,9 +97,8 @@ export const createControllerLinkService = (
       return { forgottenClaimUids: [...forgotten] };
     },
 
-    async greet({ node }, context) {
+    async greet({ node }) {
       refuse(checkId("node", node));
-      checkCaller(node, context);
       return { controllerId, now: new Date(clock.now()), known: registry.get(node) !== undefined };
     },
   };

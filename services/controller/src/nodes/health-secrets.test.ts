@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { NodePlugin } from "../domain/node/node.ts";
 import { nodeRecord } from "../domain/testing/record-fixtures.ts";
-import { createCallerCheck } from "./caller-check.ts";
 import { createHealthSecrets } from "./health-secrets.ts";
 
 const plugin = "csi.example";
@@ -14,11 +13,10 @@ const half = (change: Partial<NodePlugin> = {}): NodePlugin => ({
 
 const ask = async (
   plugins: readonly NodePlugin[],
-  { state = "READY", as = "n1", named = true }: { state?: "READY" | "FENCING"; as?: string; named?: boolean } = {},
+  { state = "READY", named = true }: { state?: "READY" | "FENCING"; named?: boolean } = {},
 ) => {
   const read: (string | undefined)[][] = [];
   const { getHealthSecrets } = createHealthSecrets({
-    checkCaller: createCallerCheck({ certified: false }),
     nodes: { get: () => ({ record: { ...nodeRecord("n1"), state, plugins }, live: "alive" }) },
     profiles: {
       of: () => (named ? { nodeHealthSecret: { ref: "secret:ops/array", namespace: "ops" } } : {}) as never,
@@ -30,8 +28,7 @@ const ask = async (
       },
     },
   });
-  const answer = async () =>
-    getHealthSecrets({ node: "n1", plugin }, { identity: { role: "node", name: as } } as never);
+  const answer = async () => getHealthSecrets({ node: "n1", plugin }, {} as never);
   return { answer, read };
 };
 
@@ -51,7 +48,6 @@ describe("the secrets of NodeGetStorageHealth", () => {
   });
 
   test.each([
-    ["to another node", [half()], { as: "n2" }],
     ["to a node that is fenced", [half()], { state: "FENCING" }],
     ["to a node without the plugin", [half({ name: "other" })], {}],
     ["to a plugin that is not well, or was somebody else", [half({ health: "UNHEALTHY" })], {}],

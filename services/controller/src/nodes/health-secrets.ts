@@ -8,7 +8,6 @@ import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { NodeRecord } from "../domain/node/node.ts";
 import type { Nodes, PluginProfiles } from "../ports.ts";
 import type { Secrets } from "../secrets/secrets.ts";
-import type { CallerCheck } from "./caller-check.ts";
 import type { AgentLink } from "./open-stream.ts";
 
 const tellsStorage = "node:GET_STORAGE_HEALTH";
@@ -21,10 +20,8 @@ export const createHealthSecrets = (deps: {
   readonly nodes: Pick<Nodes, "get">;
   readonly profiles: Pick<PluginProfiles, "of">;
   readonly secrets: Pick<Secrets, "resolve">;
-  readonly checkCaller: CallerCheck;
 }): Pick<AgentLink, "getHealthSecrets"> => ({
-  async getHealthSecrets({ node, plugin }, context) {
-    deps.checkCaller(node, context);
+  async getHealthSecrets({ node, plugin }) {
     const record = deps.nodes.get(node)?.record;
     if (record === undefined || !mayAsk(record, plugin))
       throw new HoldfastError({

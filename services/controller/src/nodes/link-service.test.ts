@@ -48,7 +48,7 @@ describe("a stream", () => {
         },
       },
     });
-    await hub.agent({ identity: { role, name: "" } }).link.greet({});
+    await hub.agent({ identity: { role, name: "" } }).link.greet({ node: "n1" });
     expect(asked).toEqual([{ role: "node", name: "n1" }]);
   });
 
@@ -93,11 +93,11 @@ describe("a stream", () => {
   });
 
   test.each([
-    ["another node", { name: "n2" }],
-    ["another process", { instance: "i2" }],
-  ])("LS2 is not the node's by a registration of %s", async (_whose, header) => {
+    ["another node", { name: "n2" }, "PERMISSION_DENIED"],
+    ["another process", { instance: "i2" }, "NODE_MISMATCH"],
+  ])("LS2 is not the node's by a registration of %s", async (_whose, header, reason) => {
     const hub = await open();
-    expect(await failure(hub.agent().register(header))).toMatchObject({ reason: "NODE_MISMATCH" });
+    expect(await failure(hub.agent().register(header))).toMatchObject({ reason });
     expect(hub.told).toEqual([]);
   });
 

@@ -11,7 +11,7 @@ import { createPace } from "@holdfast/shared/async/pace";
 import { linkSignals, waitFor } from "@holdfast/shared/async/signals";
 import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type { TransferChunk } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
-import type { Implementation } from "@holdfast/shared/grpc/call-context";
+import type { CallContext, Implementation } from "@holdfast/shared/grpc/call-context";
 import { type CallSurround, shuttingDown } from "@holdfast/shared/grpc/call-surround";
 import { peerHeader } from "@holdfast/shared/grpc/caller-interceptor";
 import type { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
@@ -19,16 +19,21 @@ import { transferBytesPerSecond } from "@holdfast/shared/grpc/stream/transfer-ch
 import type { Logger } from "@holdfast/shared/log/logger";
 import { createAdmissions } from "./admissions.ts";
 import type { AgentStreams } from "./agent-streams.ts";
-import type { CallerCheck } from "./caller-check.ts";
 import { type AgentLink, type OpenStream, openStream } from "./open-stream.ts";
 import { readHello } from "./read-hello.ts";
 import { renewBeforeEnd } from "./renew-before-end.ts";
 
+/** Throws when the caller may not speak for the node. */
+export interface LinkAdmission {
+  serve(identity: CallContext["identity"], hello: { readonly node: string }): void;
+  transfer(identity: CallContext["identity"], open: { readonly node: string }): void;
+}
+
 export interface LinkServiceOptions {
+  readonly admission: LinkAdmission;
   readonly streams: Pick<AgentStreams, "add" | "remove">;
   /** What agents may ask. */
   readonly link: AgentLink;
-  readonly checkCaller: CallerCheck;
   readonly surround: Pick<CallSurround, "service">;
   readonly clock: Clock;
   readonly log: Logger;
@@ -63,7 +68,7 @@ const cut = "its connection ended, or the agent gave it up";
 const restMs = 20;
 
 export const createLinkService = (options: LinkServiceOptions): LinkService => {
-  const { checkCaller, clock, log, ownEnd, admissionsPerSecond = 300, patienceMs = 10_000 } = options;
+  const { admission, clock, log, ownEnd, admissionsPerSecond = 300, patienceMs = 10_000 } = options;
   const maxWaiting = admissionsPerSecond * admissionSeconds;
   const admissions = createAdmissions({ clock, perSecond: admissionsPerSecond, maxWaiting });
   const transferPace = createPace({ clock, perSecond: transferBytesPerSecond });
@@ -117,7 +122,7 @@ export const createLinkService = (options: LinkServiceOptions): LinkService => {
       await admissions.enter(signal);
       const reader = frames[Symbol.asyncIterator]();
       const hello = readHello(await first(reader, signal));
-      checkCaller(hello.node, context); // LS1
+      admission.serve(context.identity, hello); // LS1
       if (leaving) throw shuttingDown();
       const certificate = context.metadata.get(peerHeader);
       const stream = openStream({ ...options, hello, certificate, patienceMs, transferPace });
@@ -152,7 +157,7 @@ export const createLinkService = (options: LinkServiceOptions): LinkService => {
       const chunk = await first(reader, context.signal);
       const { open } = chunk;
       if (open === undefined) throw invalidArgument([{ field: "open", description: "is required in the first chunk" }]);
-      checkCaller(open.node, context); // LS5
+      admission.transfer(context.identity, open); // LS5
       const stream = nodes.get(open.node)?.get(open.stream);
       if (stream === undefined) throw noStream(open.node, open.stream);
       yield* stream.arrived(open, begunWith(chunk, reader), context.signal);

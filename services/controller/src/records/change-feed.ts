@@ -23,6 +23,8 @@ export interface ChangeFeedDeps {
   readonly learnOfPlugin: (plugin: string) => Promise<void>;
   /** Another controller learned how many volumes of a plugin a node takes, or forgot it; by slot key. */
   readonly learnOfLimit: (slots: string) => Promise<void>;
+  /** Another controller wrote the grant of a scheduler. */
+  readonly learnOfGrant: (scheduler: string) => Promise<void>;
   /** Another controller wrote a snapshot or a group of them. */
   readonly learnOfCut: (key: string, told: Told) => void;
   readonly changes: Changes;
@@ -88,6 +90,7 @@ export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
     if (own !== undefined) return undefined;
     if (ref.kind === "volume") return records.learnOf(ref.key, readBody(event));
     if (ref.kind === "attach-limit") return learnOfLimit(ref.key);
+    if (ref.kind === "grant") return deps.learnOfGrant(ref.key);
     if (ref.kind === "snapshot" || ref.kind === "group") return void learnOfCut(keyOfCut(ref), readBody(event));
     return ref.kind === "plugin" ? learnOfPlugin(ref.key) : undefined;
   };

@@ -114,6 +114,7 @@ describe("the feed of other controllers' changes", () => {
       learnOfPlugin: took,
       learnOfNode: took,
       learnOfLimit: took,
+      learnOfGrant: took,
       learnOfCut: (cut) => void learned.push(cut),
       secretChanged: ({ namespace, name }) => void learned.push(`${namespace}/${name}`),
       changes,

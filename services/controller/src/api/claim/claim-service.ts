@@ -3,6 +3,7 @@ import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import { validateReconcileWorkloads } from "../../commands/claim/reconcile-workloads.ts";
 import { validateCreateClaims, validateHandOver, validateSelection } from "../../commands/claim/validate-claims.ts";
 import { refuse } from "../../commands/volume/validate-volume.ts";
+import { listWithin } from "../access/within-scope.ts";
 import { type ApiDeps, callerOf } from "../api-deps.ts";
 import { createChecks, durationMs, refuseAll } from "../check-request.ts";
 import { nextPageToken, pageFrom, questionOf, readToken, writeToken } from "../page-token.ts";
@@ -10,6 +11,7 @@ import { unimplemented } from "../unimplemented.ts";
 import { createClaimHold } from "./claim-hold.ts";
 import { watchClaims } from "./claim-watch.ts";
 import { claimFilterFrom, claimMessage, claimsInput, reconciledMessage, selectionOf } from "./convert-claim.ts";
+import { reconcileWithin } from "./reconcile-within.ts";
 import { goalFrom, waitClaims } from "./wait-claims.ts";
 
 type ClaimService = Implementation<typeof ClaimServiceDefinition>;
@@ -58,8 +60,11 @@ const createClaimWrites = (deps: ApiDeps): ClaimWrites => {
       const { node, namespace, live, noneLive, dryRun, reason } = request;
       const input = { position, node, namespace, live, noneLive, dryRun, reason };
       refuseAll(checks, () => validateReconcileWorkloads(input));
+      validateReconcileWorkloads(input);
       const why = reason === "" ? "ReconcileWorkloads" : `ReconcileWorkloads: ${reason}`;
-      const found = await commands.reconcileWorkloads(input, callerOf(deps, context, why), context.signal);
+      const found = await reconcileWithin(deps.scopeOf(context.identity), input, (part) =>
+        commands.reconcileWorkloads(part, callerOf(deps, context, why), context.signal),
+      );
       return reconciledMessage(found, dryRun);
     },
 
@@ -92,16 +97,17 @@ const createClaimReads = (
       claim: claimMessage(await commands.getClaim({ namespace, volume, workload, alias, uid })),
     }),
 
-    async listClaims(request, { signal }) {
+    async listClaims(request, { identity, signal }) {
       const checks = createChecks();
       const filter = claimFilterFrom(request.filter, checks);
-      const question = questionOf("ListClaims", filter);
+      const scope = deps.scopeOf(identity);
+      const question = questionOf("ListClaims", filter, scope);
       const page = { ...pageFrom(request, question, checks), signal };
       refuse(checks.violations);
-      const { items, next } = await commands.listClaims(filter, page);
+      const { items, next } = await listWithin(scope, filter, page, commands.listClaims);
       return { claims: items.map(claimMessage), nextPageToken: nextPageToken(next, question) };
     },
 
-    watchClaims: (request, { signal }) => watchClaims(deps, request, signal),
+    watchClaims: (request, { identity, signal }) => watchClaims(deps, request, deps.scopeOf(identity), signal),
   };
 };

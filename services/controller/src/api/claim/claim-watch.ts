@@ -2,8 +2,10 @@ import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Claim, WatchClaimsRequest, WatchClaimsResponse } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { ClaimFilter, ClaimView } from "../../commands/model.ts";
 import { refuse } from "../../commands/volume/validate-volume.ts";
+import { type CallerScope, seesNamespace } from "../../domain/access/caller-scope.ts";
 import { blockOfClaim } from "../../domain/claim/claim.ts";
 import type { StoredEvent } from "../../domain/store-types.ts";
+import { listWithin } from "../access/within-scope.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { createChecks } from "../check-request.ts";
 import { noteText } from "../event/event-note.ts";
@@ -16,6 +18,7 @@ const pageSize = 200;
 export async function* watchClaims(
   { commands, feed }: Pick<ApiDeps, "commands" | "feed">,
   request: WatchClaimsRequest,
+  scope: CallerScope,
   signal: AbortSignal,
 ): AsyncGenerator<WatchClaimsResponse> {
   const checks = createChecks();
@@ -23,14 +26,14 @@ export async function* watchClaims(
   refuse(checks.violations);
   const messages = watchResources<Claim>({
     feed,
-    question: questionOf("WatchClaims", filter),
+    question: questionOf("WatchClaims", filter, scope),
     token: request.resumeToken,
     signal,
     page: async (after) => {
-      const { items, next } = await commands.listClaims(filter, { size: pageSize, after });
+      const { items, next } = await listWithin(scope, filter, { size: pageSize, after }, commands.listClaims);
       return { items: items.map(claimMessage), next };
     },
-    changeOf: (event) => claimChange(commands, filter, event),
+    changeOf: (event) => claimChange(commands, filter, scope, event),
   });
   for await (const { kind, resource, resumeToken } of messages) yield { kind, claim: resource, resumeToken };
 }
@@ -49,6 +52,7 @@ const fitsNow = (filter: ClaimFilter, view: ClaimView): boolean =>
 const claimChange = async (
   commands: Pick<ApiDeps["commands"], "getClaim">,
   filter: ClaimFilter,
+  scope: CallerScope,
   { type, body }: StoredEvent,
 ): Promise<{ readonly gone: boolean; readonly resource: Claim } | undefined> => {
   if (type !== "claim") return undefined;
@@ -59,7 +63,8 @@ const claimChange = async (
     alias: noteText(body, "alias"),
     uid: noteText(body, "uid"),
   };
-  if (!mayFit(filter, { ...key, node: noteText(body, "node") })) return undefined;
+  if (!seesNamespace(scope, key.namespace) || !mayFit(filter, { ...key, node: noteText(body, "node") }))
+    return undefined;
   try {
     const view = await commands.getClaim(key);
     if (filter.plugin !== "" && view.kind === "living" && view.volume.plugin !== filter.plugin) return undefined;

@@ -16,16 +16,9 @@ import { claimMessage, claimsInput, selectionOf } from "./convert-claim.ts";
 type AgentLink = Implementation<typeof AgentLinkServiceDefinition>;
 type Context = Parameters<AgentLink["requestClaims"]>[1];
 
-export interface LinkClaimsDeps extends ApiDeps {
-  /** Rejects when the caller may not speak for the node. */
-  readonly checkCaller: (node: string, context: Context) => void;
-}
-
 /** The claims of a workload on the very node whose agent asks, as ClaimService gives and takes them, and their tokens. */
-export const createLinkClaims = (
-  deps: LinkClaimsDeps,
-): Pick<AgentLink, "requestClaims" | "releaseClaims" | "issueTokens"> => {
-  const { commands, checkCaller } = deps;
+export const createLinkClaims = (deps: ApiDeps): Pick<AgentLink, "requestClaims" | "releaseClaims" | "issueTokens"> => {
+  const { commands } = deps;
   const held = createClaimHold(deps);
 
   /** How known lives stand: nothing is made, so that a message that comes late revives nothing. */
@@ -40,7 +33,6 @@ export const createLinkClaims = (
     if (request.queue !== undefined) checks.complain("queue", "has to be absent with claim_uids");
     const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
     refuseAll(checks, () => validateSelection(selection));
-    checkCaller(node, context);
     const here = async () => (await commands.selectClaims(selection)).filter(({ claim }) => claim.node === node);
     return await held.untilDecided({ context, waitMs }, here);
   };
@@ -56,7 +48,6 @@ export const createLinkClaims = (
         onlyNewStorage(`claims[${i}].template`, template, checks);
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
       refuseAll(checks, () => validateCreateClaims(input, deps.granted));
-      checkCaller(request.node, context);
       const caller = callerOf(deps, context, "RequestClaims");
       const views = await held.untilSettled({ context, waitMs }, () => commands.createClaims(input, caller));
       return { claims: views.map(claimMessage) };
@@ -68,7 +59,6 @@ export const createLinkClaims = (
       checkNode(request.node, checks);
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
       refuseAll(checks, () => validateSelection(selection));
-      checkCaller(request.node, context);
       const caller = callerOf(deps, context, "ReleaseClaims");
       const release = async () => {
         // Claims of the workload on other nodes are not this node's to give back.

@@ -2,6 +2,7 @@ import { type Event, EventSeverity, WatchEventsRequest } from "@holdfast/shared/
 import type { CallContext } from "@holdfast/shared/grpc/call-context";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { caller, createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
+import { everything } from "../../domain/access/caller-scope.ts";
 import { eventsTrimmed } from "../../store/store-errors.ts";
 import { eventMessage } from "./convert-event.ts";
 import { createEventService } from "./event-service.ts";
@@ -16,9 +17,12 @@ const messages = (
   request: Parameters<typeof WatchEventsRequest.fromPartial>[0],
   signal = AbortSignal.timeout(20_000),
 ) =>
-  createEventService({ feed: world.store }).watchEvents(WatchEventsRequest.fromPartial(request), {
-    signal,
-  } as CallContext) as AsyncGenerator<{ readonly event?: Event | undefined; readonly resumeToken?: string }>;
+  createEventService({ feed: world.store, scopeOf: () => everything }).watchEvents(
+    WatchEventsRequest.fromPartial(request),
+    {
+      signal,
+    } as CallContext,
+  ) as AsyncGenerator<{ readonly event?: Event | undefined; readonly resumeToken?: string }>;
 
 const next = async (stream: AsyncGenerator<{ readonly event?: Event | undefined; readonly resumeToken?: string }>) => {
   const { value } = await stream.next();
@@ -170,9 +174,12 @@ describe("WatchEvents", () => {
         throw eventsTrimmed("a", "pruned", await world.store.head());
       },
     };
-    const stream = createEventService({ feed } as never).watchEvents(WatchEventsRequest.fromPartial({ resumeToken }), {
-      signal: AbortSignal.timeout(20_000),
-    } as CallContext) as AsyncGenerator<{ resumeToken: string }>;
+    const stream = createEventService({ feed, scopeOf: () => everything } as never).watchEvents(
+      WatchEventsRequest.fromPartial({ resumeToken }),
+      {
+        signal: AbortSignal.timeout(20_000),
+      } as CallContext,
+    ) as AsyncGenerator<{ resumeToken: string }>;
     await stream.next();
     const error = await stream.next().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ reason: "EVENTS_TRIMMED", kind: "out_of_range" });

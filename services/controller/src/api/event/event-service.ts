@@ -13,22 +13,24 @@ import {
   type WatchEventsResponse,
 } from "@holdfast/shared/gen/holdfast/v1/event";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
+import { type CallerScope, seesNamespace } from "../../domain/access/caller-scope.ts";
 import type { StoredEvent } from "../../domain/store-types.ts";
-import type { Store } from "../../ports.ts";
+import type { ApiDeps } from "../api-deps.ts";
 import { type Checks, createChecks, optionalId } from "../check-request.ts";
 import { questionOf, readToken, writeToken } from "../page-token.ts";
 import { eventMessage, fitsEvent } from "./convert-event.ts";
 
-export interface EventServiceDeps {
-  readonly feed: Pick<Store, "head" | "watch">;
-}
+export type EventServiceDeps = Pick<ApiDeps, "feed" | "scopeOf">;
 
 /** So many events may be left out before the position is told. */
 const toldEvery = 200;
 const maxReasons = 64;
 
-const question = questionOf("WatchEvents", "");
-const tokenAt = (position: string): string => writeToken(position, question);
+/** E1: of any filter, and of one scope alone. */
+const tokensIn = (scope: CallerScope) => {
+  const question = questionOf("WatchEvents", "", scope);
+  return { question, tokenAt: (position: string): string => writeToken(position, question) };
+};
 
 const filterFrom = (asked: EventFilter | undefined, checks: Checks): EventFilter => {
   const filter = asked ?? EventFilter.fromPartial({});
@@ -41,7 +43,7 @@ const filterFrom = (asked: EventFilter | undefined, checks: Checks): EventFilter
 };
 
 /** The same trouble in the words of this watch: here a token is another one. */
-const trimmed = (error: unknown): unknown => {
+const trimmed = (error: unknown, tokenAt: (position: string) => string): unknown => {
   if (!isHoldfastError(error) || error.reason !== "EVENTS_TRIMMED") return error;
   const oldest = error.metadata["oldest_token"] ?? "";
   return new HoldfastError({
@@ -56,8 +58,10 @@ const trimmed = (error: unknown): unknown => {
 async function* watchEvents(
   { feed }: EventServiceDeps,
   request: WatchEventsRequest,
+  scope: CallerScope,
   signal: AbortSignal,
 ): AsyncGenerator<WatchEventsResponse> {
+  const { question, tokenAt } = tokensIn(scope);
   const checks = createChecks();
   const filter = filterFrom(request.filter, checks);
   const after = readToken("resume_token", request.resumeToken, question, checks);
@@ -68,7 +72,8 @@ async function* watchEvents(
   const told = (stored: StoredEvent): WatchEventsResponse | undefined => {
     const resumeToken = tokenAt(stored.token);
     const event = eventMessage(stored, resumeToken);
-    if (fitsEvent(filter, event)) return { event, resumeToken };
+    // What is in no namespace, a node or a plugin, is for those who see all.
+    if (seesNamespace(scope, event.subject?.namespace ?? "") && fitsEvent(filter, event)) return { event, resumeToken };
     untold += 1;
     return untold < toldEvery ? undefined : { event: undefined, resumeToken };
   };
@@ -80,10 +85,10 @@ async function* watchEvents(
       yield message;
     }
   } catch (error) {
-    throw trimmed(error);
+    throw trimmed(error, tokenAt);
   }
 }
 
 export const createEventService = (deps: EventServiceDeps): Implementation<typeof EventServiceDefinition> => ({
-  watchEvents: (request, { signal }) => watchEvents(deps, request, signal),
+  watchEvents: (request, { identity, signal }) => watchEvents(deps, request, deps.scopeOf(identity), signal),
 });

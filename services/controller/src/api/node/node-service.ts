@@ -9,8 +9,11 @@ import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import { nodeNotFound } from "../../commands/errors.ts";
 import type { NodePlaces } from "../../commands/node/node-places.ts";
 import type { StatsQueries } from "../../commands/volume/stats-model.ts";
+import { type CallerScope, everything, isBounded } from "../../domain/access/caller-scope.ts";
 import { checkId } from "../../domain/limits.ts";
 import type { Nodes, NodeView } from "../../ports.ts";
+import { listWithin } from "../access/within-scope.ts";
+import type { ApiDeps } from "../api-deps.ts";
 import { createChecks } from "../check-request.ts";
 import type { MemoryLog } from "../memory-log.ts";
 import { nextPageToken, pageFrom, questionOf } from "../page-token.ts";
@@ -21,7 +24,7 @@ import { fitsNode, type NodeFilterInput, type NodeRemarks, nodeFilterFrom, nodeM
 import { createNodeDrain, type NodeDrainDeps } from "./node-drain.ts";
 import { createNodeFence } from "./node-fence.ts";
 
-export interface NodeServiceDeps extends Omit<NodeDrainDeps, "message"> {
+export interface NodeServiceDeps extends Omit<NodeDrainDeps, "message">, Pick<ApiDeps, "scopeOf"> {
   readonly nodes: Nodes;
   readonly stats: StatsQueries;
   readonly places: NodePlaces;
@@ -37,9 +40,17 @@ const maxLooked = 2_000;
 
 const noRemarks: NodeRemarks = { rev: 0, lastHeard: undefined, message: "", dispute: undefined };
 
+/** Without the words that name what other namespaces have there. */
+const seenIn = (scope: CallerScope, remarks: NodeRemarks): NodeRemarks => {
+  if (!isBounded(scope)) return remarks;
+  const { overdue: _claims, fenceWaits: _volumes, ...seen } = remarks;
+  return seen;
+};
+
 export const createNodeService = (deps: NodeServiceDeps): NodeService => {
   const { nodes, places, remarks } = deps;
-  const message = (view: NodeView): Node => nodeMessage(view, remarks(view.record.name) ?? noRemarks, places.of(view));
+  const message = (view: NodeView, scope = everything): Node =>
+    nodeMessage(view, seenIn(scope, remarks(view.record.name) ?? noRemarks), places.of(view));
 
   /** In the order of names, read on from where the page before ended; one that finds little is handed out short. */
   const pageOf = (filter: NodeFilterInput, after: string, size: number) => {
@@ -73,39 +84,46 @@ export const createNodeService = (deps: NodeServiceDeps): NodeService => {
   };
 
   return unimplemented(NodeServiceDefinition, {
-    async getNode({ name }) {
+    async getNode({ name }, { identity }) {
       const violations = checkId("name", name);
       if (violations.length > 0) throw invalidArgument(violations);
       const view = nodes.get(name);
       if (view === undefined) throw nodes.damage?.(name) ?? nodeNotFound(name, nodes.disputes?.());
       await places.count([view]);
-      return { node: message(view) };
+      return { node: message(view, deps.scopeOf(identity)) };
     },
 
-    async listNodes(request) {
+    async listNodes(request, { identity }) {
       const checks = createChecks();
       const filter = nodeFilterFrom(request.filter, checks);
-      const question = questionOf("ListNodes", filter);
+      const scope = deps.scopeOf(identity);
+      const question = questionOf("ListNodes", filter, scope);
       const { size, after = "" } = pageFrom(request, question, checks);
       if (checks.violations.length > 0) throw invalidArgument(checks.violations);
       const { page, next } = pageOf(filter, after, size);
       await places.count(page);
-      return { nodes: page.map(message), nextPageToken: nextPageToken(next, question) };
+      return { nodes: page.map((view) => message(view, scope)), nextPageToken: nextPageToken(next, question) };
     },
 
-    async getNodeStats(request) {
+    async getNodeStats(request, { identity }) {
       const checks = createChecks();
-      const question = questionOf("GetNodeStats", request.name);
+      const { name } = request;
+      const scope = deps.scopeOf(identity);
+      const question = questionOf("GetNodeStats", name, scope);
       const page = pageFrom(request, question, checks);
       if (checks.violations.length > 0) throw invalidArgument(checks.violations);
-      const { items, next } = await deps.stats.nodeStats(request.name, page);
+      const { items, next } = await listWithin(scope, { name, namespace: "" }, page, deps.stats.nodeStats);
       return { volumes: items.map(publishedStatsMessage), nextPageToken: nextPageToken(next, question) };
     },
 
     ...createNodeDrain(decisions),
     ...createNodeFence(decisions),
 
-    watchNodes: (request, { signal }) => watchNodes({ nodes, places, message, log: deps.log }, request, signal),
+    watchNodes(request, { identity, signal }) {
+      const scope = deps.scopeOf(identity);
+      const seen = (view: NodeView): Node => message(view, scope);
+      return watchNodes({ nodes, places, message: seen, log: deps.log, scope }, request, signal);
+    },
   });
 };
 
@@ -116,7 +134,11 @@ async function* watchNodes(
     places,
     log,
     message,
-  }: Pick<NodeServiceDeps, "nodes" | "places" | "log"> & { readonly message: (view: NodeView) => Node },
+    scope,
+  }: Pick<NodeServiceDeps, "nodes" | "places" | "log"> & {
+    readonly message: (view: NodeView) => Node;
+    readonly scope: CallerScope;
+  },
   request: WatchNodesRequest,
   signal: AbortSignal,
 ): AsyncGenerator<WatchNodesResponse> {
@@ -128,7 +150,7 @@ async function* watchNodes(
     (filter.placementClass === "" || places.of(view).placementClass === filter.placementClass);
   const messages = watchMemory<Node>({
     log,
-    question: questionOf("WatchNodes", filter),
+    question: questionOf("WatchNodes", filter, scope),
     token: request.resumeToken,
     keys: () => places.namesAfter("", Number.POSITIVE_INFINITY),
     get(name) {

@@ -170,8 +170,3 @@ describe("plugins that are watched", () => {
     await expect(api.plugins.deletePlugin({ name: "" })).rejects.toMatchObject({ violations: [{ field: "name" }] });
   });
 });
-
-it("a scheduler does not say which socket a plugin may have", async () => {
-  const word = { plugin: "p", socket: "/p/b.sock", reason: "moved" };
-  await expect(api.plugins.acceptPlugin(word)).rejects.toMatchObject({ reason: "PERMISSION_DENIED" });
-});

@@ -6,9 +6,9 @@ import {
   type WatchPluginsResponse,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
-import type { Identity } from "@holdfast/shared/grpc/identity";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { type PluginCommands, validateProfile } from "../../commands/plugin/plugin-commands.ts";
+import { everything, isBounded, seesPlugin } from "../../domain/access/caller-scope.ts";
 import { checkPlugin, checkSecretRef } from "../../domain/limits.ts";
 import { type ApiDeps, callerOf } from "../api-deps.ts";
 import { createChecks, optionalId, refuseAll } from "../check-request.ts";
@@ -23,6 +23,7 @@ export interface PluginServiceDeps {
   readonly commands: PluginCommands;
   readonly tracing: ApiDeps["tracing"];
   readonly granted: ApiDeps["granted"];
+  readonly scopeOf: ApiDeps["scopeOf"];
   /** What changed of plugins lately. */
   readonly changes: MemoryLog;
   readonly admission: Pick<PluginAdmission, "accept">;
@@ -31,26 +32,15 @@ export interface PluginServiceDeps {
   readonly rest?: (signal: AbortSignal) => Promise<void>;
 }
 
-/** Without certificates an operator may be unnamed. */
-const accepters: Readonly<Record<Identity["role"], boolean>> = {
-  operator: true,
-  local: true,
-  anonymous: true,
-  scheduler: false,
-  controller: false,
-  node: false,
-  monitor: false,
-};
-
 type PluginService = Implementation<typeof PluginServiceDefinition>;
-
-const watchQuestion = questionOf("WatchPlugins", {});
 
 export const createPluginService = (deps: PluginServiceDeps): PluginService => {
   /** With the count of its volumes, for which the store is asked, and how its calls go. */
-  const whole = async (name: string): Promise<Plugin> => {
+  const whole = async (name: string, scope = everything): Promise<Plugin> => {
     const view = deps.commands.view(name);
     if (view === undefined) throw unknownPlugin(name);
+    // Both are of all namespaces.
+    if (isBounded(scope)) return pluginMessage(view);
     const message = pluginMessage(view, await deps.commands.volumeCount(name));
     return { ...message, calls: pluginCallsMessage(deps.callsOf(name)) };
   };
@@ -61,31 +51,33 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
   };
 
   return {
-    async getPlugin({ name }) {
+    async getPlugin({ name }, { identity }) {
       const violations = checkPlugin("name", name);
       if (violations.length > 0) throw invalidArgument(violations);
-      return { plugin: await whole(name) };
+      return { plugin: await whole(name, deps.scopeOf(identity)) };
     },
 
-    async listPlugins(request) {
+    async listPlugins(request, { identity }) {
       const checks = createChecks();
       const node = optionalId("node", request.node, checks);
-      const question = questionOf("ListPlugins", node);
+      const scope = deps.scopeOf(identity);
+      const question = questionOf("ListPlugins", node, scope);
       const { size, after = "" } = pageFrom(request, question, checks);
       if (checks.violations.length > 0) throw invalidArgument(checks.violations);
-      const names = deps.commands.names(node).filter((name) => name > after);
+      const names = deps.commands.names(node).filter((name) => name > after && seesPlugin(scope, name));
       const page = names.slice(0, size);
       const next = names.length > size ? page.at(-1) : undefined;
       return { plugins: page.flatMap((name) => seen(name) ?? []), nextPageToken: nextPageToken(next, question) };
     },
 
-    async *watchPlugins({ resumeToken: token }, { signal }): AsyncGenerator<WatchPluginsResponse> {
+    async *watchPlugins({ resumeToken: token }, { identity, signal }): AsyncGenerator<WatchPluginsResponse> {
+      const scope = deps.scopeOf(identity);
       const messages = watchMemory<Plugin>({
         log: deps.changes,
-        question: watchQuestion,
+        question: questionOf("WatchPlugins", {}, scope),
         token,
-        keys: () => deps.commands.names(""),
-        get: seen,
+        keys: () => deps.commands.names("").filter((name) => seesPlugin(scope, name)),
+        get: (name) => (seesPlugin(scope, name) ? seen(name) : undefined),
         remains: (name, last) => last ?? Plugin.fromPartial({ name }),
         rest: deps.rest,
         signal,
@@ -109,10 +101,6 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
     },
 
     async acceptPlugin({ plugin, socket, reason }, { identity }) {
-      if (!accepters[identity.role]) {
-        const message = `a ${identity.role} does not say which socket a plugin may have; an operator does`;
-        throw new HoldfastError({ kind: "permission", reason: "PERMISSION_DENIED", message });
-      }
       const places = await deps.admission.accept({ plugin, socketPath: socket, reason });
       deps.log.warn("a person let a plugin have its name at a socket", { plugin, socket, reason, who: identity });
       return { sockets: places.map((place) => place.socket) };

@@ -4,12 +4,13 @@ import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import type { QuotaCommands, QuotaView } from "../../commands/quota/quota-model.ts";
 import { refuse } from "../../commands/volume/validate-volume.ts";
 import { quotaItems, type Usage } from "../../domain/quota/quota.ts";
+import { listWithin } from "../access/within-scope.ts";
 import { type ApiDeps, callerOf } from "../api-deps.ts";
 import { createChecks } from "../check-request.ts";
 import { dateOf } from "../convert-message.ts";
 import { nextPageToken, pageFrom, questionOf } from "../page-token.ts";
 
-export interface QuotaServiceDeps extends Pick<ApiDeps, "tracing"> {
+export interface QuotaServiceDeps extends Pick<ApiDeps, "tracing" | "scopeOf"> {
   readonly quotas: QuotaCommands;
 }
 
@@ -39,12 +40,13 @@ export const createQuotaService = (deps: QuotaServiceDeps): Implementation<typeo
       return { quota: quotaMessage(await quotas.setQuota(input, callerOf(deps, context, "SetQuota"))) };
     },
     getQuota: async ({ namespace }) => ({ quota: quotaMessage(await quotas.getQuota(namespace)) }),
-    async listQuotas(request) {
+    async listQuotas(request, { identity }) {
       const checks = createChecks();
-      const question = questionOf("ListQuotas", {});
+      const scope = deps.scopeOf(identity);
+      const question = questionOf("ListQuotas", {}, scope);
       const page = pageFrom(request, question, checks);
       refuse(checks.violations);
-      const { items, next } = await quotas.listQuotas(page);
+      const { items, next } = await listWithin(scope, { namespace: "" }, page, quotas.listQuotas);
       return { quotas: items.map(quotaMessage), nextPageToken: nextPageToken(next, question) };
     },
     async deleteQuota({ namespace, reason, requestId }, context) {

@@ -2,8 +2,10 @@ import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import type { RepairCommands } from "../../commands/repair/repair-commands.ts";
 import { refuse } from "../../commands/volume/validate-volume.ts";
+import { isBounded, seesNamespace } from "../../domain/access/caller-scope.ts";
 import type { CutKind } from "../../domain/snapshot/snapshot.ts";
-import { callerOf } from "../api-deps.ts";
+import { listWithin } from "../access/within-scope.ts";
+import { type ApiDeps, callerOf } from "../api-deps.ts";
 import { createChecks, optionalId } from "../check-request.ts";
 import { capabilityFrom } from "../convert-message.ts";
 import { nextPageToken, pageFrom, questionOf } from "../page-token.ts";
@@ -20,7 +22,7 @@ import {
 import { createUpgrade, type UpgradeDeps } from "./repair-upgrade.ts";
 import { createVet, type VetDeps } from "./repair-vet.ts";
 
-export interface RepairServiceDeps extends VetDeps, UpgradeDeps {
+export interface RepairServiceDeps extends VetDeps, UpgradeDeps, Pick<ApiDeps, "scopeOf"> {
   readonly commands: RepairCommands;
 }
 
@@ -141,19 +143,22 @@ const createVerbs = (
   };
 };
 
-const createLists = ({ commands }: RepairServiceDeps): Pick<RepairService, "listAudit" | "listStuck"> => ({
-  async listAudit(request) {
+const createLists = ({ commands, scopeOf }: RepairServiceDeps): Pick<RepairService, "listAudit" | "listStuck"> => ({
+  async listAudit(request, { identity }) {
     const checks = createChecks();
     const { auditId, namespace, volume, verb } = request;
     const filter = { auditId, namespace, volume, verb };
-    const question = questionOf("ListAudit", filter);
+    const scope = scopeOf(identity);
+    const question = questionOf("ListAudit", filter, scope);
     const page = pageFrom(request, question, checks);
     refuse(checks.violations);
-    const { items, next } = await commands.listAudit(filter, page);
+    const { items, next } = await (auditId === ""
+      ? listWithin(scope, filter, page, commands.listAudit)
+      : commands.listAudit({ ...filter, sees: (one) => seesNamespace(scope, one) }, page));
     return { records: items.map(auditMessage), nextPageToken: nextPageToken(next, question) };
   },
 
-  async listStuck(request) {
+  async listStuck(request, { identity }) {
     const checks = createChecks();
     const filter = {
       namespace: optionalId("namespace", request.namespace, checks),
@@ -161,10 +166,16 @@ const createLists = ({ commands }: RepairServiceDeps): Pick<RepairService, "list
       node: request.node,
       reasons: request.reasons,
     };
-    const question = questionOf("ListStuck", filter);
+    const scope = scopeOf(identity);
+    const question = questionOf("ListStuck", filter, scope);
     const page = pageFrom(request, question, checks);
     refuse(checks.violations);
-    const { items, next } = await commands.listStuck(filter, page);
+    const { items, next } = await listWithin(
+      scope,
+      { ...filter, inNamespace: isBounded(scope) },
+      page,
+      commands.listStuck,
+    );
     return { stuck: items.map(stuckMessage), nextPageToken: nextPageToken(next, question) };
   },
 });

@@ -3,12 +3,13 @@ import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import type { SecretCommands } from "../../commands/secret/secret-model.ts";
 import { refuse } from "../../commands/volume/validate-volume.ts";
 import { checkSecretName } from "../../domain/limits.ts";
+import { listWithin } from "../access/within-scope.ts";
 import { type ApiDeps, callerOf } from "../api-deps.ts";
 import { createChecks, optionalId } from "../check-request.ts";
 import { nextPageToken, pageFrom, questionOf } from "../page-token.ts";
 import { secretMessage } from "./convert-secret.ts";
 
-export interface SecretServiceDeps extends Pick<ApiDeps, "tracing"> {
+export interface SecretServiceDeps extends Pick<ApiDeps, "tracing" | "scopeOf"> {
   readonly secrets: SecretCommands;
 }
 
@@ -28,7 +29,7 @@ export const createSecretService = (deps: SecretServiceDeps): Implementation<typ
       return {};
     },
 
-    async listSecrets(request, { signal }) {
+    async listSecrets(request, { identity, signal }) {
       const checks = createChecks();
       const filter = {
         namespace: optionalId("namespace", request.namespace, checks),
@@ -37,10 +38,11 @@ export const createSecretService = (deps: SecretServiceDeps): Implementation<typ
       // A prefix of a name may end where no name may.
       if (filter.namePrefix !== "" && checkSecretName("name_prefix", `${filter.namePrefix.slice(0, 72)}0`).length > 0)
         checks.complain("name_prefix", "is the beginning of no name of a secret");
-      const question = questionOf("ListSecrets", filter);
+      const scope = deps.scopeOf(identity);
+      const question = questionOf("ListSecrets", filter, scope);
       const page = { ...pageFrom(request, question, checks), signal };
       refuse(checks.violations);
-      const { items, next } = await secrets.listSecrets(filter, page);
+      const { items, next } = await listWithin(scope, filter, page, secrets.listSecrets);
       return { secrets: items.map(secretMessage), nextPageToken: nextPageToken(next, question) };
     },
   };

@@ -12,6 +12,7 @@ import {
   type SnapshotWorld,
   simPlugin,
 } from "../../../../../test/support/controller/snapshot-world.ts";
+import { everything } from "../../domain/access/caller-scope.ts";
 import { createSnapshotService } from "./snapshot-service.ts";
 
 let world: SnapshotWorld;
@@ -29,7 +30,14 @@ beforeEach(async () => {
   const { snapshots, changes: wakeups, clock } = world;
   server.add(
     SnapshotServiceDefinition,
-    createSnapshotService({ granted: () => true, snapshots, wakeups, clock, tracing: createTracing("test") }),
+    createSnapshotService({
+      granted: () => true,
+      scopeOf: () => everything,
+      snapshots,
+      wakeups,
+      clock,
+      tracing: createTracing("test"),
+    }),
   );
   await server.listen(socket.address);
   const channel = createGrpcChannel(socket.address);

@@ -8,7 +8,9 @@ import {
   validateListExternal,
 } from "../../commands/snapshot/validate-snapshot.ts";
 import { refuse } from "../../commands/volume/validate-volume.ts";
+import { seesNamespace } from "../../domain/access/caller-scope.ts";
 import { type CutKind, type CutRecord, type CutState, cutKey } from "../../domain/snapshot/snapshot.ts";
+import { listWithin } from "../access/within-scope.ts";
 import { type ApiDeps, callerOf } from "../api-deps.ts";
 import { type Checks, createChecks, durationMs, optionalId, refuseAll } from "../check-request.ts";
 import { holdUntil } from "../hold-until.ts";
@@ -26,7 +28,7 @@ import { createRestores } from "./restore-group.ts";
 
 type SnapshotService = Implementation<typeof SnapshotServiceDefinition>;
 
-export interface SnapshotApiDeps extends Pick<ApiDeps, "wakeups" | "clock" | "tracing" | "granted"> {
+export interface SnapshotApiDeps extends Pick<ApiDeps, "wakeups" | "clock" | "tracing" | "granted" | "scopeOf"> {
   readonly snapshots: SnapshotCommands;
 }
 
@@ -177,6 +179,7 @@ const createWrites = (deps: SnapshotApiDeps): Pick<SnapshotService, Writes> => {
 const createReads = ({
   snapshots,
   granted,
+  scopeOf,
 }: SnapshotApiDeps): Omit<SnapshotService, Writes | "restoreSnapshotGroup"> => {
   const blocks = async function* (request: Window, base: string, target: string, context: CallContext) {
     const { namespace, startingOffset, maxResults } = request;
@@ -190,26 +193,29 @@ const createReads = ({
       snapshot: snapshotMessage(await snapshots.getSnapshot({ namespace, id })),
     }),
 
-    async listSnapshots(request, { signal }) {
+    async listSnapshots(request, { identity, signal }) {
       const checks = createChecks();
       const filter = cutFilterFrom(request.filter, checks);
-      const question = questionOf("ListSnapshots", filter);
+      const scope = scopeOf(identity);
+      const question = questionOf("ListSnapshots", filter, scope);
       const page = { ...pageFrom(request, question, checks), signal };
       refuse(checks.violations);
-      const { items, next } = await snapshots.listSnapshots(filter, page);
+      const { items, next } = await listWithin(scope, filter, page, snapshots.listSnapshots);
       return { snapshots: items.map(snapshotMessage), nextPageToken: nextPageToken(next, question) };
     },
 
-    async listExternalSnapshots(request, { signal }) {
+    async listExternalSnapshots(request, { identity, signal }) {
       const checks = createChecks();
       const { plugin, externalVolumeId } = request;
       const namespace = optionalId("namespace", request.namespace, checks);
       const input = { plugin, externalVolumeId, namespace, secretRef: secretRefFrom(namespace, request.secrets) };
-      const question = questionOf("ListExternalSnapshots", [plugin, externalVolumeId]);
+      const scope = scopeOf(identity);
+      const question = questionOf("ListExternalSnapshots", [plugin, externalVolumeId], scope);
       const page = pageFrom(request, question, checks);
       refuseAll(checks, () => validateListExternal(input, granted));
       const { items, next } = await snapshots.listExternal(input, page, signal);
-      return { snapshots: items.map(externalMessage), nextPageToken: nextPageToken(next, question) };
+      const seen = items.filter(({ known }) => known === undefined || seesNamespace(scope, known.namespace));
+      return { snapshots: seen.map(externalMessage), nextPageToken: nextPageToken(next, question) };
     },
 
     async getSnapshotGroup({ namespace, id }) {
@@ -217,13 +223,14 @@ const createReads = ({
       return { group: groupMessage(view), snapshots: view.snapshots.map(snapshotMessage) };
     },
 
-    async listSnapshotGroups(request, { signal }) {
+    async listSnapshotGroups(request, { identity, signal }) {
       const checks = createChecks();
       const filter = cutFilterFrom(request.filter, checks);
-      const question = questionOf("ListSnapshotGroups", filter);
+      const scope = scopeOf(identity);
+      const question = questionOf("ListSnapshotGroups", filter, scope);
       const page = { ...pageFrom(request, question, checks), signal };
       refuse(checks.violations);
-      const { items, next } = await snapshots.listGroups(filter, page);
+      const { items, next } = await listWithin(scope, filter, page, snapshots.listGroups);
       return { groups: items.map(groupMessage), nextPageToken: nextPageToken(next, question) };
     },
 

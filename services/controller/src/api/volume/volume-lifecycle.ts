@@ -11,6 +11,7 @@ import {
 import { isUnbound } from "../../domain/claim/early-claims.ts";
 import { checkString } from "../../domain/limits.ts";
 import { type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
+import { hidingForeign } from "../access/hide-foreign.ts";
 import { type ApiDeps, callerOf } from "../api-deps.ts";
 import { createChecks, durationMs, refuseAll } from "../check-request.ts";
 import { holdUntil } from "../hold-until.ts";
@@ -87,7 +88,10 @@ export const createVolumeLifecycle = (
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
       refuseAll(checks, () => validateRegisterVolume(input, deps.granted));
       const caller = callerOf(deps, context, "RegisterVolume");
-      return await made(input, waitMs, context, () => commands.registerVolume(input, caller));
+      const scope = deps.scopeOf(context.identity);
+      return await made(input, waitMs, context, () =>
+        hidingForeign(scope, input, () => commands.registerVolume(input, caller)),
+      );
     },
 
     async updateVolume(request, context) {

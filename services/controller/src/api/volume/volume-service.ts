@@ -2,6 +2,7 @@ import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import type { StatsQueries } from "../../commands/volume/stats-model.ts";
 import { refuse, validateGetCapacity } from "../../commands/volume/validate-volume.ts";
+import { listWithin } from "../access/within-scope.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { createChecks, refuseAll } from "../check-request.ts";
 import { nextPageToken, pageFrom, questionOf } from "../page-token.ts";
@@ -39,13 +40,14 @@ const createVolumeReads = (
   return {
     getVolume: async ({ namespace, id }) => ({ volume: volumeMessage(await commands.getVolume({ namespace, id })) }),
 
-    async listVolumes(request, { signal }) {
+    async listVolumes(request, { identity, signal }) {
       const checks = createChecks();
       const filter = volumeFilterFrom(request.filter, checks);
-      const question = questionOf("ListVolumes", filter);
+      const scope = deps.scopeOf(identity);
+      const question = questionOf("ListVolumes", filter, scope);
       const page = { ...pageFrom(request, question, checks), signal };
       refuse(checks.violations);
-      const { items, next } = await commands.listVolumes(filter, page);
+      const { items, next } = await listWithin(scope, filter, page, commands.listVolumes);
       return { volumes: items.map(volumeMessage), nextPageToken: nextPageToken(next, question) };
     },
 
@@ -61,7 +63,7 @@ const createVolumeReads = (
       };
     },
 
-    watchVolumes: (request, { signal }) => watchVolumes(deps, request, signal),
+    watchVolumes: (request, { identity, signal }) => watchVolumes(deps, request, deps.scopeOf(identity), signal),
 
     getVolumeStats: async ({ namespace, id, node }) =>
       volumeStatsMessage(await deps.stats.volumeStats({ namespace, id, node })),

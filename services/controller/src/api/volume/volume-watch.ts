@@ -2,9 +2,11 @@ import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { Volume, type WatchVolumesRequest, type WatchVolumesResponse } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { VolumeFilter, VolumeView } from "../../commands/model.ts";
 import { refuse } from "../../commands/volume/validate-volume.ts";
+import { type CallerScope, seesNamespace } from "../../domain/access/caller-scope.ts";
 import { isBlocked } from "../../domain/size/growth.ts";
 import type { StoredEvent } from "../../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeStates } from "../../domain/volume/volume.ts";
+import { listWithin } from "../access/within-scope.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { createChecks } from "../check-request.ts";
 import { noteText } from "../event/event-note.ts";
@@ -18,6 +20,7 @@ const pageSize = 200;
 export async function* watchVolumes(
   { commands, feed }: Pick<ApiDeps, "commands" | "feed">,
   request: WatchVolumesRequest,
+  scope: CallerScope,
   signal: AbortSignal,
 ): AsyncGenerator<WatchVolumesResponse> {
   const checks = createChecks();
@@ -25,14 +28,14 @@ export async function* watchVolumes(
   refuse(checks.violations);
   const messages = watchResources<Volume>({
     feed,
-    question: questionOf("WatchVolumes", filter),
+    question: questionOf("WatchVolumes", filter, scope),
     token: request.resumeToken,
     signal,
     page: async (after) => {
-      const { items, next } = await commands.listVolumes(filter, { size: pageSize, after });
+      const { items, next } = await listWithin(scope, filter, { size: pageSize, after }, commands.listVolumes);
       return { items: items.map(volumeMessage), next };
     },
-    changeOf: (event) => volumeChange(commands, filter, event),
+    changeOf: (event) => volumeChange(commands, filter, scope, event),
   });
   for await (const { kind, resource, resumeToken } of messages) yield { kind, volume: resource, resumeToken };
 }
@@ -56,11 +59,12 @@ const isOn = ({ claims, attachments }: VolumeRecord, node: string): boolean =>
 const volumeChange = async (
   commands: Pick<ApiDeps["commands"], "getVolume">,
   filter: VolumeFilter,
+  scope: CallerScope,
   { ref: { kind, key }, body }: StoredEvent,
 ): Promise<{ readonly gone: boolean; readonly resource: Volume } | undefined> => {
   if (kind !== "volume") return undefined;
   const [namespace = "", id = ""] = key.split("/");
-  if (!mayFit(filter, { namespace, id }, filter.plugin)) return undefined;
+  if (!seesNamespace(scope, namespace) || !mayFit(filter, { namespace, id }, filter.plugin)) return undefined;
   const view = await standing(commands, { namespace, id });
   const plugin = view?.volume.plugin ?? noteText(body, "plugin");
   if (filter.plugin !== "" && plugin !== filter.plugin) return undefined;

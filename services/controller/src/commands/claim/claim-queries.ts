@@ -6,7 +6,7 @@ import { workloadValue } from "../../records/volume/volume-codec.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import { claimNotFound } from "../errors.ts";
 import type { ClaimFilter, ClaimView, Commands, Page, PageInput } from "../model.ts";
-import { clampSize, volumeIndexFor } from "../volume/volume-queries.ts";
+import { clampSize, volumeIndexFor, volumesInNamespace } from "../volume/volume-queries.ts";
 import { endedOfWorkload, livingView, selectViews } from "./claim-views.ts";
 import { validateGetClaim, validateSelection } from "./validate-claims.ts";
 
@@ -70,7 +70,7 @@ export const createClaimQueries = (
     }
     if (filter.namespace !== "" && filter.workload !== "")
       return await records.list("claim-workload", workloadValue(filter.namespace, filter.workload), { after, limit });
-    return await records.list(...volumeIndexFor(filter), { after, limit });
+    return await volumesInNamespace(records, volumeIndexFor(filter), { namespace: filter.namespace }, { after, limit });
   };
 
   const livingPage = async (

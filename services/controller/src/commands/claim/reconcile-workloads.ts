@@ -23,6 +23,7 @@ import type { VolumeRecords } from "../../records/volume/volume-records.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import type { Commands, ReconcileWorkloadsInput, StaleClaim } from "../model.ts";
 import { checkReason } from "../node/drain-node.ts";
+import { volumesInNamespace } from "../volume/volume-queries.ts";
 import { traceOf } from "./create-claims.ts";
 
 const mostLive = 20_000;
@@ -108,9 +109,10 @@ async function* volumesInScope(
   records: Pick<VolumeRecords, "list">,
   { node, namespace }: ReconcileWorkloadsInput,
 ): AsyncGenerator<VersionedVolume> {
-  const [index, value] = node === "" ? (["claim-namespace", namespace] as const) : (["claim-node", node] as const);
-  for await (const { volumes } of pagesOf((after) => records.list(index, value, { after, limit: pageSize })))
-    yield* volumes;
+  const from = node === "" ? (["claim-namespace", namespace] as const) : (["claim-node", node] as const);
+  const page = (after: string | undefined) =>
+    volumesInNamespace(records, from, { namespace }, { after, limit: pageSize });
+  for await (const { volumes } of pagesOf(page)) yield* volumes;
 }
 
 interface Found {

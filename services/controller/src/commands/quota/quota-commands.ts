@@ -87,7 +87,11 @@ export const createQuotaCommands = ({ quotas, audit, store, clock }: QuotaComman
       return await getQuota(namespace);
     },
     getQuota,
-    async listQuotas({ after, size }) {
+    async listQuotas({ namespace }, { after, size }) {
+      if (namespace !== "") {
+        const found = await quotas.get(namespace);
+        return { items: found === undefined ? [] : [found], next: undefined };
+      }
       const { quotas: items, next } = await quotas.list({ after, limit: size });
       return { items, next };
     },

@@ -18,9 +18,10 @@ export interface SetQuotaInput extends DeleteQuotaInput {
 export interface QuotaCommands {
   setQuota(input: SetQuotaInput, caller: Caller): Promise<QuotaView>;
   getQuota(namespace: string): Promise<QuotaView>;
-  listQuotas(page: {
-    readonly after: string | undefined;
-    readonly size: number;
-  }): Promise<{ readonly items: readonly QuotaView[]; readonly next: string | undefined }>;
+  /** Of all namespaces, or of one. */
+  listQuotas(
+    filter: { readonly namespace: string },
+    page: { readonly after: string | undefined; readonly size: number },
+  ): Promise<{ readonly items: readonly QuotaView[]; readonly next: string | undefined }>;
   deleteQuota(input: DeleteQuotaInput, caller: Caller): Promise<void>;
 }

@@ -6,13 +6,16 @@ import { refuse } from "../volume/validate-volume.ts";
 import { clampSize } from "../volume/volume-queries.ts";
 import { auditNotFound } from "./repair-errors.ts";
 
+export interface AuditQuestion extends AuditFilter {
+  readonly auditId: string;
+  /** Of one that is named by its id. */
+  readonly sees?: (namespace: string) => boolean;
+}
+
 /** One record by its id, or the newest that fit. */
 export const listAuditQuery =
   ({ audit }: { readonly audit: AuditRecords }) =>
-  async (
-    filter: AuditFilter & { readonly auditId: string },
-    { size, after }: PageInput,
-  ): Promise<Page<AuditRecord>> => {
+  async (filter: AuditQuestion, { size, after }: PageInput): Promise<Page<AuditRecord>> => {
     refuse([
       ...checkOptionalId("namespace", filter.namespace),
       ...checkOptionalId("volume", filter.volume),
@@ -22,7 +25,8 @@ export const listAuditQuery =
     ]);
     if (filter.auditId !== "") {
       const found = await audit.get(filter.auditId);
-      if (found === undefined) throw auditNotFound(filter.auditId);
+      const seen = filter.sees?.(found?.subject.namespace ?? "") ?? true;
+      if (found === undefined || !seen) throw auditNotFound(filter.auditId);
       return { items: [found], next: undefined };
     }
     const { records, next } = await audit.list(filter, { after, limit: clampSize(size) });

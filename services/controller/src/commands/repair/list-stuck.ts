@@ -14,7 +14,8 @@ import type { DamagedRecord, DamagedRecords } from "../../records/damaged-record
 import type { CutRecords } from "../../records/snapshot-records.ts";
 import type { VolumeRecords } from "../../records/volume/volume-records.ts";
 import type { Page, PageInput } from "../model.ts";
-import { clampSize } from "../volume/volume-queries.ts";
+import { cutsInNamespace } from "../snapshot/snapshot-queries.ts";
+import { clampSize, volumesInNamespace } from "../volume/volume-queries.ts";
 
 /** One thing that cannot go on by itself. */
 export interface Stuck {
@@ -46,6 +47,8 @@ export interface StuckFilter {
   readonly plugin: string;
   readonly node: string;
   readonly reasons: readonly string[];
+  /** Nothing of nodes, and no damaged records: their words name what is in other namespaces. */
+  readonly inNamespace?: boolean;
 }
 
 const nobody = { of: "volume", workload: "", alias: "", claimUid: "" } as const;
@@ -180,7 +183,14 @@ export interface ListStuckDeps {
 
 /** From indexes of what is blocked: what is well costs nothing here. A page ends between two records. */
 export const listStuckQuery = ({ records, cuts, damages, nodes }: ListStuckDeps) => {
-  const read = async (source: Source, after: string | undefined, limit: number): Promise<Part> => {
+  const read = async (
+    { namespace, inNamespace = false }: StuckFilter,
+    source: Source,
+    after: string | undefined,
+    limit: number,
+  ): Promise<Part> => {
+    if (inNamespace && (source === "node-pending" || source === "damaged"))
+      return { stuck: [], scanned: 0, next: undefined };
     if (source === "node-pending") {
       const own = nodes.list().flatMap(stuckNode);
       // One row a node, by which a page ends.
@@ -192,7 +202,7 @@ export const listStuckQuery = ({ records, cuts, damages, nodes }: ListStuckDeps)
       return { stuck, scanned: stuck.length, next: waiting.length > stuck.length ? stuck.at(-1)?.node : undefined };
     }
     if (source === "volume-blocked") {
-      const page = await records.list(source, "all", { after, limit });
+      const page = await volumesInNamespace(records, [source, "all"], { namespace }, { after, limit });
       const stuck = page.volumes.flatMap(({ volume }) => stuckOf(volume));
       return { stuck, scanned: page.volumes.length, next: page.next };
     }
@@ -202,7 +212,7 @@ export const listStuckQuery = ({ records, cuts, damages, nodes }: ListStuckDeps)
       const next = from + some.length < all.length ? String(from + some.length) : undefined;
       return { stuck: some.map(stuckDamage), scanned: some.length, next };
     }
-    const page = await cuts.list(source, "all", { after, limit });
+    const page = await cutsInNamespace(cuts, [source, "all"], { namespace }, { after, limit });
     return { stuck: page.cuts.flatMap(({ record }) => stuckCut(record)), scanned: page.cuts.length, next: page.next };
   };
 
@@ -211,7 +221,7 @@ export const listStuckQuery = ({ records, cuts, damages, nodes }: ListStuckDeps)
     const items: Stuck[] = [];
     let { source, after } = readCursor(cursor);
     for (let scanned = 0; items.length < size && scanned < maxScanned; ) {
-      const part = await read(source, after, size - items.length);
+      const part = await read(filter, source, after, size - items.length);
       items.push(...part.stuck.filter(matches(filter)));
       scanned += part.scanned;
       after = part.next;

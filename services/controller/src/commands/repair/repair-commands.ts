@@ -1,7 +1,7 @@
 import type { AgentGateway } from "../../agent-ports.ts";
 import type { AuditRecord } from "../../domain/repair/audit.ts";
 import type { BackendListings, NodeDecisions, Nodes } from "../../ports.ts";
-import type { AuditFilter, AuditRecords } from "../../records/audit-records.ts";
+import type { AuditRecords } from "../../records/audit-records.ts";
 import type { DamagedRecords } from "../../records/damaged-records.ts";
 import type { OrphanRecords } from "../../records/orphan-records.ts";
 import type { VolumeScan } from "../../records/volume/volume-scan.ts";
@@ -14,7 +14,7 @@ import { assertDetachedCommand } from "./assert-detached.ts";
 import { clearBarCommand } from "./clear-bar.ts";
 import { type ControllerWords, forgetControllerCommand } from "./forget-controller.ts";
 import { forgetVolumeCommand } from "./forget-volume.ts";
-import { listAuditQuery } from "./list-audit.ts";
+import { type AuditQuestion, listAuditQuery } from "./list-audit.ts";
 import { listStuckQuery, type Stuck, type StuckFilter } from "./list-stuck.ts";
 import { type RemoveOrphan, removeOrphanCommand } from "./remove-orphan.ts";
 import type { RemoveSnapshotDeps } from "./remove-snapshot.ts";
@@ -44,10 +44,7 @@ export interface RepairCommands {
   readonly adoptVolume: Verb<AdoptVolumeInput>;
   readonly removeOrphan: RemoveOrphan;
   readonly scanOrphans: ScanOrphans;
-  readonly listAudit: (
-    filter: AuditFilter & { readonly auditId: string },
-    page: PageInput,
-  ) => Promise<Page<AuditRecord>>;
+  readonly listAudit: (filter: AuditQuestion, page: PageInput) => Promise<Page<AuditRecord>>;
   readonly listStuck: (filter: StuckFilter, page: PageInput) => Promise<Page<Stuck>>;
 }
 

@@ -5,6 +5,7 @@ import type { CutIndex } from "../../records/snapshot-codec.ts";
 import type { CutRecords, VersionedCut } from "../../records/snapshot-records.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import type { Page, PageInput } from "../model.ts";
+import { pageInNamespace } from "../namespace-range.ts";
 import { validateRef } from "../volume/validate-volume.ts";
 import { clampSize } from "../volume/volume-queries.ts";
 import { groupNotFound, snapshotNotFound } from "./snapshot-errors.ts";
@@ -62,6 +63,20 @@ const matches =
     (!filter.blocked || isCutBlocked(record)) &&
     Object.entries(filter.labels).every(([key, value]) => record.labels[key] === value);
 
+/** The snapshots or groups of a list that are in the namespace; all without one. */
+export const cutsInNamespace = async (
+  cuts: Pick<CutRecords, "list">,
+  [index, value]: readonly [CutIndex, string],
+  { namespace }: { readonly namespace: string },
+  { after, limit }: { readonly after: string | undefined; readonly limit: number },
+): Promise<{ readonly cuts: readonly VersionedCut[]; readonly next: string | undefined }> => {
+  const { items, next } = await pageInNamespace({ namespace }, after, async (from) => {
+    const page = await cuts.list(index, value, { after: from, limit });
+    return { items: page.cuts.map((found) => ({ namespace: found.record.namespace, found })), next: page.next };
+  });
+  return { cuts: items.map(({ found }) => found), next };
+};
+
 type Queries = Pick<
   SnapshotCommands,
   "findSnapshot" | "findGroup" | "getSnapshot" | "getGroup" | "listSnapshots" | "listGroups"
@@ -81,7 +96,7 @@ export const createSnapshotQueries = ({ cuts }: Pick<CommandDeps, "cuts">): Quer
     let scanned = 0;
     do {
       signal?.throwIfAborted();
-      const page = await cuts.list(index, value, { after: next, limit: size - items.length });
+      const page = await cutsInNamespace(cuts, [index, value], filter, { after: next, limit: size - items.length });
       items.push(...page.cuts.flatMap((cut) => (fits(cut.record) ? (view(cut) ?? []) : [])));
       scanned += page.cuts.length;
       next = page.next;

@@ -19,5 +19,6 @@ export interface VolumeStatsView extends VolumeView {
 export interface StatsQueries {
   /** `node` "" = every node where it is published. */
   volumeStats(input: VolumeRef & { readonly node: string }): Promise<VolumeStatsView>;
-  nodeStats(node: string, page: PageInput): Promise<Page<VolumeFigures>>;
+  /** `namespace` "" = every one. */
+  nodeStats(of: { readonly name: string; readonly namespace: string }, page: PageInput): Promise<Page<VolumeFigures>>;
 }

@@ -1,10 +1,13 @@
 import { limits } from "../../domain/limits.ts";
 import { isBlocked } from "../../domain/size/growth.ts";
-import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
+import type { VolumeRecord } from "../../domain/volume/volume.ts";
+import type { VersionedVolume } from "../../records/record-cache.ts";
 import type { VolumeIndex } from "../../records/volume/volume-codec.ts";
+import type { VolumeRecords } from "../../records/volume/volume-records.ts";
 import type { CommandDeps } from "../command-deps.ts";
 import { volumeNotFound } from "../errors.ts";
 import type { Commands, VolumeFilter, VolumeView } from "../model.ts";
+import { type NamespaceRange, pageInNamespace } from "../namespace-range.ts";
 import { validateRef } from "./validate-volume.ts";
 
 /** How many records one page may look at before it is handed out short. */
@@ -31,17 +34,6 @@ const narrowestFor = (filter: VolumeFilter): readonly [index: VolumeIndex, value
   return volumeIndexFor(filter);
 };
 
-/**
- * Lists are in the order of the keys, `namespace/id`: within one namespace those with a prefix stand together, and a list of them begins
- * there and ends with them. Ids hold nothing that sorts behind "~".
- */
-const rangeOf = ({ namespace, idPrefix }: VolumeFilter) => {
-  if (namespace === "" || idPrefix === "") return undefined;
-  const prefix = `${namespace}/${idPrefix}`;
-  const last = prefix.length - 1;
-  return { prefix, before: `${prefix.slice(0, last)}${String.fromCharCode(prefix.charCodeAt(last) - 1)}~` };
-};
-
 const matches =
   (filter: VolumeFilter) =>
   (volume: VolumeRecord): boolean =>
@@ -51,6 +43,20 @@ const matches =
     (!filter.blocked || isBlocked(volume)) &&
     (filter.idPrefix === "" || volume.id.startsWith(filter.idPrefix)) &&
     Object.entries(filter.labels).every(([key, value]) => volume.labels[key] === value);
+
+/** The volumes of a list that are in the namespace; all without one. */
+export const volumesInNamespace = async (
+  records: Pick<VolumeRecords, "list">,
+  [index, value]: readonly [index: VolumeIndex, value: string],
+  range: NamespaceRange,
+  { after, limit }: { readonly after: string | undefined; readonly limit: number },
+): Promise<{ readonly volumes: readonly VersionedVolume[]; readonly next: string | undefined }> => {
+  const { items, next } = await pageInNamespace(range, after, async (from) => {
+    const page = await records.list(index, value, { after: from, limit });
+    return { items: page.volumes.map((found) => ({ namespace: found.volume.namespace, found })), next: page.next };
+  });
+  return { volumes: items.map(({ found }) => found), next };
+};
 
 export const clampSize = (size: number): number => Math.max(1, Math.min(size, limits.pageSize));
 
@@ -65,19 +71,19 @@ export const createVolumeQueries = ({ records }: CommandDeps): Pick<Commands, "g
   async listVolumes(filter, { size: asked, after, signal }) {
     const size = clampSize(asked);
     const [index, value] = narrowestFor(filter);
-    const range = rangeOf(filter);
     const fits = matches(filter);
     const items: VolumeView[] = [];
-    let next: string | undefined = after ?? range?.before;
+    let next = after;
     let scanned = 0;
     do {
       signal?.throwIfAborted();
-      const page = await records.list(index, value, { after: next, limit: size - items.length });
+      const page = await volumesInNamespace(records, [index, value], filter, {
+        after: next,
+        limit: size - items.length,
+      });
       items.push(...page.volumes.filter((v) => fits(v.volume)));
       scanned += page.volumes.length;
-      const last = page.volumes.at(-1);
-      const past = range !== undefined && last !== undefined && volumeKey(last.volume) > range.prefix;
-      next = past && !volumeKey(last.volume).startsWith(range.prefix) ? undefined : page.next;
+      next = page.next;
     } while (next !== undefined && items.length < size && scanned < maxScanned);
     return { items, next };
   },

@@ -7,6 +7,7 @@ import type { CommandDeps } from "../command-deps.ts";
 import { nodeNotFound, volumeNotFound } from "../errors.ts";
 import type { StatsQueries, VolumeFigures } from "./stats-model.ts";
 import { checkRef, refuse } from "./validate-volume.ts";
+import { volumesInNamespace } from "./volume-queries.ts";
 
 /** Claims whose publication the agent can measure. */
 const publishedOn = (volume: VolumeRecord, node: string): readonly Claim[] =>
@@ -64,10 +65,15 @@ export const createVolumeStats = (deps: VolumeStatsDeps): StatsQueries => ({
     return { ...found, nodes: parts.flat() };
   },
 
-  async nodeStats(name, { size, after }) {
+  async nodeStats({ name, namespace }, { size, after }) {
     refuse(checkId("name", name));
     if (deps.nodes.get(name) === undefined) throw deps.nodes.damage?.(name) ?? nodeNotFound(name);
-    const { volumes, next } = await deps.records.list("claim-node", name, { after, limit: size });
+    const { volumes, next } = await volumesInNamespace(
+      deps.records,
+      ["claim-node", name],
+      { namespace },
+      { after, limit: size },
+    );
     const published = volumes
       .map(({ volume }) => ({ volume, claims: publishedOn(volume, name) }))
       .filter(({ claims }) => claims.length > 0);

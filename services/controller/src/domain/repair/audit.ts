@@ -29,6 +29,8 @@ export interface AuditSubject {
   readonly orphan?: string;
   /** And its life. */
   readonly controller?: string;
+  /** Whose grant it is. */
+  readonly scheduler?: string;
   /** Of the store. */
   readonly format?: string;
 }

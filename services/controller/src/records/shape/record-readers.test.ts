@@ -43,6 +43,7 @@ const sound: readonly StoredRecord[] = [
     ...{ id: "o1", kind: "storage", plugin: "p", externalId: "e", node: "", driverNodeId: "", namespace: "" },
     ...{ volume: "", path: "", sizeBytes: 0, detail: "", foundAt: 1, seenAt: 1 },
   }),
+  stored("grant", "s1", { scheduler: "s1", namespaces: ["ns"], plugins: ["*"], secretRoots: [], ...at, changedBy: by }),
   stored("quota", "ns", { namespace: "ns", limits: { volumes: 3 }, ...at, changedBy: by }),
   stored("meta", "driver/p", { holder: "c1/1-a" }),
   stored("tombstone", "ns/v", { namespace: "ns", id: "v", uid: "u", plugin: "p", externalId: "", deletedAt: 1 }),

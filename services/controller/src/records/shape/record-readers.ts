@@ -1,6 +1,7 @@
 /** The reader of every kind of record, by its place in the store: for what looks at all of them. */
 import { type SecretRecord, secretKey } from "../../domain/secret/secret.ts";
 import type { AggregateKind, AggregateRef, StoredRecord } from "../../domain/store-types.ts";
+import { readAccessGrant } from "../access/access-grants.ts";
 import { readLearnedLimit } from "../attachment/learned-limits.ts";
 import { readAudit } from "../audit-records.ts";
 import { readNode } from "../node-codec.ts";
@@ -30,6 +31,7 @@ const readers: Record<Exclude<AggregateKind, "tombstone">, RecordReader<unknown>
   audit: readAudit,
   orphan: readOrphan,
   quota: readQuota,
+  grant: readAccessGrant,
 };
 
 const tombstoneReader = (key: string): RecordReader<unknown> => {

@@ -15,6 +15,7 @@ const letters: Readonly<Record<AggregateKind, string>> = {
   audit: "a",
   orphan: "o",
   quota: "q",
+  grant: "r",
 };
 const kinds: ReadonlyMap<string, AggregateKind> = new Map(
   Object.entries(letters).map(([kind, letter]) => [letter, kind as AggregateKind]),

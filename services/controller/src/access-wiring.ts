@@ -1,0 +1,49 @@
+/** A part of the composition root: who may call what of this controller. */
+import { AgentLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import { type Access, type AccessRows, createAccess, type Trust } from "@holdfast/shared/grpc/access";
+import { type Asked, createScopeJudge, type ScopeJudge } from "./api/access/judge-scope.ts";
+import { controllerRules, servePath, transferPath } from "./api/access/rules.ts";
+import type { ControllerConfig } from "./config.ts";
+import type { LinkAdmission } from "./nodes/link-service.ts";
+import type { AccessGrants } from "./records/access/access-grants.ts";
+
+export interface AccessPolicy {
+  /** Where identities come from. */
+  readonly trust: Trust;
+  /** For tests: other rows than those of this controller. */
+  readonly rows?: AccessRows<Asked>;
+}
+
+export interface WiredAccess extends Pick<ScopeJudge, "scopeOf"> {
+  readonly trust: Trust;
+  readonly access: Access;
+  readonly admission: LinkAdmission;
+}
+
+/** Without certificates an address beyond loopback is refused, unless the operator's word is that its network is as good. */
+export const trustOf = ({ tlsDir }: Pick<ControllerConfig, "tlsDir">): AccessPolicy => ({
+  trust: tlsDir === undefined ? "loopback" : "certificates",
+});
+
+/**
+ * Where trust rests on the address alone, schedulers are held to grants from the first grant on: whoever reaches the address may leave his
+ * role out, and what ran before there were grants goes on.
+ */
+export const wireAccess = (
+  { trust, rows = controllerRules() }: AccessPolicy,
+  grants: Pick<AccessGrants, "of" | "any">,
+): WiredAccess => {
+  const { judge, scopeOf } = createScopeJudge({ grants, heeded: () => trust === "certificates" || grants.any() });
+  const access = createAccess({ trust, rows, judge });
+  // Served over the streams of agents, and so by no server.
+  access.requireRows(AgentLinkServiceDefinition);
+  return {
+    trust,
+    access,
+    scopeOf,
+    admission: {
+      serve: (identity, hello) => access.admitFirst(servePath, identity, hello),
+      transfer: (identity, open) => access.admitFirst(transferPath, identity, open),
+    },
+  };
+};

@@ -1,0 +1,100 @@
+/**
+ * Whether a caller may name what its request names. It is judged from the request and from the grants in memory alone: nothing is looked up
+ * in the store, so that what exists beyond a scheduler's grant reads, and takes as long, as what does not.
+ */
+import { type HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import { permissionDenied } from "@holdfast/shared/grpc/access";
+import { formatIdentity, type Identity } from "@holdfast/shared/grpc/identity";
+import { type AccessGrant, grantsSecret } from "../../domain/access/access-grant.ts";
+import { type CallerScope, everything, seesPlugin } from "../../domain/access/caller-scope.ts";
+import type { AccessGrants } from "../../records/access/access-grants.ts";
+
+/** What a request names of which not every caller may name all. */
+export interface Asked {
+  /** Whose node speaks. */
+  readonly node?: string;
+  /** It has to be named. */
+  readonly namespace?: string;
+  /** Left empty it means those of the caller. */
+  readonly filter?: string;
+  /** Further ones; an empty one stands for `namespace`. */
+  readonly others?: readonly string[];
+  /** Empty ones are for the handler to refuse. */
+  readonly plugins?: readonly string[];
+  readonly secrets?: readonly SecretAsked[];
+}
+
+export interface SecretAsked {
+  readonly field: string;
+  readonly ref: string;
+}
+
+export interface ScopeJudge {
+  /** Throws PERMISSION_DENIED, and for secrets what is said of those that are not there. */
+  judge(identity: Identity, asked: Asked | undefined): void;
+  /** What lists, watches and counts may show to the caller. */
+  scopeOf(identity: Identity): CallerScope;
+}
+
+export interface ScopeJudgeOptions {
+  readonly grants: Pick<AccessGrants, "of">;
+  /** Whether schedulers are held to grants; otherwise they may do what operators let them do by the address alone. */
+  readonly heeded: () => boolean;
+}
+
+export const createScopeJudge = ({ grants, heeded }: ScopeJudgeOptions): ScopeJudge => {
+  const grantOf = (identity: Identity): AccessGrant => {
+    const grant = grants.of(identity.name);
+    if (grant === undefined)
+      throw permissionDenied(
+        `${formatIdentity(identity)} has no grant, and may do nothing; an operator makes one: holdfast grant set ${identity.name}`,
+      );
+    return grant;
+  };
+
+  return {
+    judge(identity, asked) {
+      if (identity.role === "node") return judgeNode(identity, asked?.node);
+      if (identity.role !== "scheduler" || !heeded()) return;
+      const grant = grantOf(identity);
+      if (asked !== undefined) judgeNames(identity, grant, asked);
+    },
+    scopeOf(identity) {
+      if (identity.role !== "scheduler" || !heeded()) return everything;
+      const { namespaces, plugins } = grantOf(identity);
+      return { namespaces, plugins };
+    },
+  };
+};
+
+/** I9: who speaks for a node is that node. */
+const judgeNode = ({ name }: Identity, node: string | undefined): void => {
+  if (node === undefined || node === name) return;
+  if (node === "") throw invalidArgument([{ field: "node", description: "is required" }]);
+  throw permissionDenied(`node${name === "" ? "" : ` ${name}`} may not speak for node ${node}`, { node });
+};
+
+const judgeNames = (identity: Identity, grant: AccessGrant, asked: Asked): void => {
+  const { namespace, filter, others = [], plugins = [], secrets = [] } = asked;
+  if (namespace === "") throw invalidArgument([{ field: "namespace", description: "is required" }]);
+  const named = [namespace, filter, ...others].filter((one) => one !== undefined && one !== "");
+  for (const one of named)
+    if (one !== undefined && !grant.namespaces.includes(one)) throw notGranted(identity, "namespace", one);
+  for (const plugin of plugins)
+    if (plugin !== "" && !seesPlugin(grant, plugin)) throw notGranted(identity, "plugin", plugin);
+  const refused = secrets.filter(({ ref }) => ref !== "" && !grantsSecret(grant, ref));
+  if (refused.length > 0)
+    throw invalidArgument(
+      refused.map(({ field }) => ({
+        field,
+        description: `names no secret that is granted to ${formatIdentity(identity)} in namespace ${namespace ?? ""}`,
+      })),
+    );
+};
+
+/** The same for one that exists and one that does not. */
+const notGranted = (identity: Identity, what: "namespace" | "plugin", name: string): HoldfastError =>
+  permissionDenied(
+    `${formatIdentity(identity)} has no grant for ${what} ${name}; see holdfast grant show ${identity.name}`,
+    { [what]: name },
+  );

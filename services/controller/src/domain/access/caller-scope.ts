@@ -1,0 +1,18 @@
+/** How far a caller sees; what is undefined is all of it. */
+import { anyName } from "./access-grant.ts";
+
+export interface CallerScope {
+  /** In order. */
+  readonly namespaces: readonly string[] | undefined;
+  readonly plugins: readonly string[] | undefined;
+}
+
+export const everything: CallerScope = { namespaces: undefined, plugins: undefined };
+
+export const isBounded = ({ namespaces }: CallerScope): boolean => namespaces !== undefined;
+
+export const seesNamespace = ({ namespaces }: CallerScope, namespace: string): boolean =>
+  namespaces === undefined || namespaces.includes(namespace);
+
+export const seesPlugin = ({ plugins }: CallerScope, plugin: string): boolean =>
+  plugins === undefined || plugins.includes(anyName) || plugins.includes(plugin);
