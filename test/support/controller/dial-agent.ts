@@ -12,6 +12,7 @@ import { createCallSurround } from "@holdfast/shared/grpc/call-surround";
 import {
   createGrpcChannel,
   createGrpcClient,
+  type GrpcChannel,
   type GrpcChannelOptions,
   type GrpcClient,
 } from "@holdfast/shared/grpc/client";
@@ -30,6 +31,8 @@ export interface DialOptions {
   readonly stream?: string;
   readonly identity?: Identity;
   readonly credentials?: GrpcChannelOptions["credentials"];
+  /** In place of a connection of its own. */
+  readonly channel?: GrpcChannel;
   readonly serve?: Partial<Implementation<typeof AgentServiceDefinition>>;
   /** What it sends first; its hello if nothing is said. */
   readonly firstFrame?: Uint8Array;
@@ -62,11 +65,9 @@ export const dialAgent = (address: string, about: DialOptions = {}): DialledAgen
   const log = createMemoryLogger();
   numbers += 1;
   const { node = "n1", instance = "i1", stream = `s${numbers}`, identity = { role: "node", name: node } } = about;
-  const channel = createGrpcChannel(address, {
-    ownConnection: true,
-    maxMessageBytes: 256 * 1024,
-    credentials: about.credentials,
-  });
+  const { credentials } = about;
+  const connection = { ownConnection: true, maxMessageBytes: 256 * 1024, credentials };
+  const channel = about.channel ?? createGrpcChannel(address, connection);
   const wire = createGrpcClient(ServeWireDefinition, channel, { log, identity });
   const gone = new AbortController();
   const raw: Uint8Array[] = [];
@@ -103,7 +104,7 @@ export const dialAgent = (address: string, about: DialOptions = {}): DialledAgen
       return error;
     } finally {
       calls.end("the stream has ended");
-      channel.close();
+      if (about.channel === undefined) channel.close();
     }
   };
   const over = run();

@@ -48,6 +48,9 @@ const rows = new Map<string, AccessRow<unknown>>([
   }),
 ]);
 
+/** A copy, by the path of the method. */
+export const agentRules = (): Map<string, AccessRow<unknown>> => new Map(rows);
+
 /** None of these methods reaches further for one caller of its role than for another. */
 export const agentAccess = (trust: Trust, table: AccessRows<unknown> = rows): Access => {
   const access = createAccess({ trust, rows: table, judge: () => undefined });

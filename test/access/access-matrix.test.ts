@@ -1,0 +1,90 @@
+/**
+ * Every RPC and every body on the stream, asked by every kind of caller about what is its own, another's and absent, and compared with the
+ * table of docs/security.md. Then each row of the servers loses its checks, one after the other: some cell has to differ.
+ */
+import { AgentLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { full } from "../support/full.ts";
+import { type AccessWorld, createAccessWorld } from "./access-world.ts";
+import { askCell, type CellOutcome } from "./ask-cell.ts";
+import { columns, subjects } from "./callers.ts";
+import { metadataTransport } from "./metadata-transport.ts";
+import { allMethods, type Method } from "./methods.ts";
+import { expectedOf, type Right, readRights } from "./rights-table.ts";
+
+let world: AccessWorld;
+let rights: Awaited<ReturnType<typeof readRights>>;
+beforeAll(async () => {
+  rights = await readRights();
+  world = await createAccessWorld(metadataTransport());
+});
+afterAll(() => world.close());
+
+interface Cell {
+  readonly cell: string;
+  readonly expected: CellOutcome | undefined;
+  readonly found: CellOutcome;
+}
+
+const cellsOf = async (method: Method): Promise<readonly Cell[]> => {
+  const row = rights.get(method.rpc);
+  const cells: Cell[] = [];
+  for (const caller of columns) {
+    const asked = subjects.map(async (subject): Promise<Cell> => {
+      const right: Right | undefined = row?.[caller];
+      return {
+        cell: `${method.rpc} by ${caller} about ${subject}`,
+        expected: right && expectedOf(right, caller, subject),
+        found: await askCell(world, method, caller, subject),
+      };
+    });
+    cells.push(...(await Promise.all(asked)));
+  }
+  return cells;
+};
+
+const differences = (cells: readonly Cell[]): readonly Cell[] =>
+  cells.filter(({ expected, found }) => expected !== found);
+
+test("the table of rights has a row for every RPC, and none besides", () => {
+  expect([...rights.keys()].sort()).toEqual(allMethods.map(({ rpc }) => rpc).sort());
+});
+
+test("every cell is as the table of rights says", { timeout: 180_000 }, async () => {
+  const cells: Cell[] = [];
+  for (const method of allMethods) cells.push(...(await cellsOf(method)));
+  expect(differences(cells)).toEqual([]);
+  expect(cells.length).toBe(allMethods.length * columns.length * subjects.length);
+  expect(cells.length).toBeGreaterThanOrEqual(720);
+});
+
+const everyRole = ["node", "scheduler", "operator", "controller", "monitor", "local", "anonymous"] as const;
+
+/** Each row without its roles, and each without what it holds against the request. */
+const mutants = allMethods.flatMap((method) =>
+  (["roles", "scope"] as const).map((check) => ({ method, check, name: `${method.rpc} without its ${check}` })),
+);
+
+test("a row that loses a check makes a cell differ", { timeout: 900_000 }, async () => {
+  const survivors: string[] = [];
+  let tried = 0;
+  for (const [at, { method, check, name }] of mutants.entries()) {
+    if (!full && at % 9 !== 4) continue;
+    const rows = world.rows.has(method.path) ? world.rows : world.agentRows;
+    const row = rows.get(method.path);
+    if (row === undefined) throw new Error(`${method.path} has no row`);
+    if (check === "scope" && row.asked === undefined) continue;
+    // Over a stream every caller is the node of its hello: Serve is where another role is refused.
+    if (check === "roles" && method.definition === AgentLinkServiceDefinition) continue;
+    const { asked: _scope, ...unscoped } = row;
+    rows.set(method.path, (check === "roles" ? { ...row, roles: everyRole } : unscoped) as never);
+    tried += 1;
+    try {
+      if (differences(await cellsOf(method)).length === 0) survivors.push(name);
+    } finally {
+      rows.set(method.path, row as never);
+    }
+  }
+  expect(survivors).toEqual([]);
+  expect(tried).toBeGreaterThan(full ? 150 : 12);
+});

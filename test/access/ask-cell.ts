@@ -1,0 +1,107 @@
+/** One cell of the matrix of rights: what becomes of the call of one caller about one subject. */
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { Hello } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import { createGrpcClient } from "@holdfast/shared/grpc/client";
+import { anonymous } from "@holdfast/shared/grpc/identity";
+import { noticeFrame } from "@holdfast/shared/grpc/stream/frames";
+import { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
+import { createMemoryLogger } from "@holdfast/shared/log/logger";
+import { dialAgent } from "../support/controller/dial-agent.ts";
+import type { AccessWorld } from "./access-world.ts";
+import { type Column, callers, namesOf, type Subject } from "./callers.ts";
+import { type Method, onAgent, overStream, streams } from "./methods.ts";
+
+/** `reached`: its handler, whatever that answers. */
+export type CellOutcome = "reached" | "denied" | "unknown caller";
+
+const log = createMemoryLogger();
+
+const outcomeOf = (error: unknown): CellOutcome => {
+  if (!isHoldfastError(error)) throw error;
+  if (error.kind === "unauthenticated") return "unknown caller";
+  if (error.reason === "PERMISSION_DENIED") return "denied";
+  if (["OVERLOADED", "DEADLINE", "INTERNAL", "UNKNOWN"].includes(error.reason)) throw error;
+  return "reached";
+};
+
+const settled = async (act: () => Promise<unknown>): Promise<CellOutcome> => {
+  try {
+    await act();
+    return "reached";
+  } catch (error) {
+    return outcomeOf(error);
+  }
+};
+
+/** The first message, or the end, of a stream. */
+const first = async (messages: AsyncIterable<unknown>): Promise<void> => {
+  await messages[Symbol.asyncIterator]().next();
+};
+
+type Ask = (request: object, options: object) => Promise<unknown> | AsyncIterable<unknown>;
+
+const askUnary = async (client: unknown, { key, responseStream }: Method, request: object): Promise<CellOutcome> => {
+  const end = new AbortController();
+  const call = (client as Readonly<Record<string, Ask>>)[key];
+  if (call === undefined) throw new Error(`there is no method ${key}`);
+  try {
+    return await settled(async () => {
+      const answer = call(request, { signal: end.signal, deadlineMs: 20_000 });
+      if (!responseStream) await answer;
+      // A watch that is let in and has nothing to say may say nothing.
+      else await Promise.race([first(answer as AsyncIterable<unknown>), new Promise((wake) => setTimeout(wake, 250))]);
+    });
+  } finally {
+    end.abort();
+  }
+};
+
+const askStream = async ({ transport, addresses }: AccessWorld, method: Method, caller: Column, subject: Subject) => {
+  const { channel, identity } = transport.dial(caller, addresses.streams);
+  const wire = createGrpcClient(ServeWireDefinition, channel, { log, ...(identity && { identity }) });
+  const end = new AbortController();
+  const { node } = namesOf[subject];
+  const hello = noticeFrame(Hello.encode({ node, instance: "i1", stream: `${caller} ${subject}` }).finish());
+  async function* once<T>(message: T): AsyncGenerator<T> {
+    yield message;
+  }
+  try {
+    return await settled(() =>
+      method.key === "serve"
+        ? first(wire.serve(once(hello), { signal: end.signal }))
+        : first(wire.transfer(once({ open: { node, stream: "s" } }), { signal: end.signal })),
+    );
+  } finally {
+    end.abort();
+  }
+};
+
+export const askCell = async (
+  world: AccessWorld,
+  method: Method,
+  caller: Column,
+  subject: Subject,
+): Promise<CellOutcome> => {
+  const { definition } = method;
+  const isOneOf = (some: readonly unknown[]): boolean => some.includes(definition);
+  if (isOneOf(streams)) return await askStream(world, method, caller, subject);
+  const request = method.request(subject);
+  if (isOneOf(overStream)) {
+    // A stream is the node's of its hello (LS1): a caller that is no node says the one that it asks about.
+    const node = callers[caller].role === "node" ? callers[caller].name : namesOf[subject].node;
+    const { channel, identity = anonymous } = world.transport.dial(caller, world.addresses.streams);
+    const agent = dialAgent(world.addresses.streams, { node, identity, channel });
+    const refused = agent.over.then((error) =>
+      error === undefined ? new Promise<never>(() => undefined) : outcomeOf(error),
+    );
+    try {
+      return await Promise.race([askUnary(agent.link, method, request), refused]);
+    } finally {
+      agent.cut();
+    }
+  }
+  const { addresses, transport } = world;
+  const { channel, identity } = transport.dial(caller, isOneOf(onAgent) ? addresses.agent : addresses.controller);
+  const client = createGrpcClient(definition as never, channel, { log, ...(identity && { identity }) });
+  return await askUnary(client, method, request);
+};
