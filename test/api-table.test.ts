@@ -22,6 +22,7 @@ import {
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
+import { GrantServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/grant";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
 import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
@@ -49,6 +50,7 @@ const onController = [
   RepairServiceDefinition,
   SecretServiceDefinition,
   QuotaServiceDefinition,
+  GrantServiceDefinition,
   EventServiceDefinition,
 ];
 /** On the controller's address for agents, and there alone. */
@@ -173,13 +175,19 @@ describe("the running services", () => {
     if (definition === AgentServiceDefinition) return await askClient(orderer.orders(), definition, key);
     const stream = openAgentStream(addresses.forAgents, "node-b");
     try {
-      return await askClient(stream.client, definition, key);
+      // Who speaks is asked before what is said.
+      return await askClient(stream.client, definition, key, { node: "node-b" });
     } finally {
       await stream.end("the question was answered");
     }
   };
 
-  const askClient = async (client: unknown, definition: (typeof every)[number], key: string): Promise<string> => {
+  const askClient = async (
+    client: unknown,
+    definition: (typeof every)[number],
+    key: string,
+    request: object = {},
+  ): Promise<string> => {
     const end = new AbortController();
     const { requestStream, responseStream } = (definition.methods as Readonly<Record<string, Method>>)[key] as Method;
     const options = { signal: end.signal, deadlineMs: 10_000 };
@@ -189,7 +197,7 @@ describe("the running services", () => {
       yield {};
     }
     try {
-      const answer = call(requestStream ? once() : {}, options);
+      const answer = call(requestStream ? once() : request, options);
       if (responseStream) await (answer as AsyncIterable<unknown>)[Symbol.asyncIterator]().next();
       else await answer;
       return "";

@@ -123,6 +123,19 @@ test.skipIf(!root)("secret put, list, delete; a value is never shown", async () 
   expect((await run("secret put login -", { files: { "-": "user: [hunter2-canary\n" } })).err).not.toContain("hunter2");
 });
 
+test.skipIf(!root)("grant set, show, list, delete", async () => {
+  await golden("grant-list-none", "grant list");
+  await golden("grant-show-none", "grant show nomad", 3);
+  await golden(
+    "grant-set",
+    'grant set nomad --namespaces web,shop --plugins "*" --secret-roots file:shop --reason "as ordered"',
+  );
+  await golden("grant-set-bad", 'grant set nomad --namespaces Shop! --secret-roots shop --reason "as ordered"', 2);
+  await golden("grant-show", "grant show nomad");
+  await golden("grant-list", "grant list");
+  await golden("grant-delete", 'grant delete nomad --reason "moved away"');
+});
+
 test.skipIf(!root)("quota set, status, list, delete", async () => {
   await golden("quota-list-none", "quota list");
   await golden("quota-status-none", "quota status -n shop", 3);

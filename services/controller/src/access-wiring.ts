@@ -1,8 +1,7 @@
 /** A part of the composition root: who may call what of this controller. */
-import { AgentLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { type Access, type AccessRows, createAccess, type Trust } from "@holdfast/shared/grpc/access";
 import { type Asked, createScopeJudge, type ScopeJudge } from "./api/access/judge-scope.ts";
-import { controllerRules, servePath, transferPath } from "./api/access/rules.ts";
+import { controllerRules, servedOverStreams, servePath, transferPath } from "./api/access/rules.ts";
 import type { ControllerConfig } from "./config.ts";
 import type { LinkAdmission } from "./nodes/link-service.ts";
 import type { AccessGrants } from "./records/access/access-grants.ts";
@@ -33,10 +32,13 @@ export const wireAccess = (
   { trust, rows = controllerRules() }: AccessPolicy,
   grants: Pick<AccessGrants, "of" | "any">,
 ): WiredAccess => {
-  const { judge, scopeOf } = createScopeJudge({ grants, heeded: () => trust === "certificates" || grants.any() });
+  const { judge, scopeOf } = createScopeJudge({
+    grants,
+    heeded: () => trust === "certificates" || grants.any(),
+    reasons: trust === "certificates",
+  });
   const access = createAccess({ trust, rows, judge });
-  // Served over the streams of agents, and so by no server.
-  access.requireRows(AgentLinkServiceDefinition);
+  access.requireRows(servedOverStreams);
   return {
     trust,
     access,

@@ -55,7 +55,7 @@ export const createNodeWorld = async () => {
     }),
   });
   onTestFinished(() => hub.close());
-  const api = await serveApi(world, registry.details);
+  const api = await serveApi(world, { details: registry.details });
   onTestFinished(() => api.close());
 
   return {

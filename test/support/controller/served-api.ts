@@ -1,6 +1,8 @@
 /** The API of one controller of a test's world, on a real socket. */
 import { randomUUID } from "node:crypto";
+import type { WiredAccess } from "@holdfast/controller/access-wiring";
 import { createClaimService } from "@holdfast/controller/api/claim/claim-service";
+import { createEventService } from "@holdfast/controller/api/event/event-service";
 import { createNodeService } from "@holdfast/controller/api/node/node-service";
 import { createPluginService } from "@holdfast/controller/api/plugin/plugin-service";
 import { createRepairService } from "@holdfast/controller/api/repair/repair-service";
@@ -13,12 +15,14 @@ import type { NodeRegistry } from "@holdfast/controller/nodes/node-registry-mode
 import { nodeChangeKey } from "@holdfast/controller/records/changes";
 import { createRosterRecords } from "@holdfast/controller/records/roster-records";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
+import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
 import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/client";
+import type { Identity } from "@holdfast/shared/grpc/identity";
 import { createGrpcServer } from "@holdfast/shared/grpc/server";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { tempSocket } from "@holdfast/shared/testing/temp-socket";
@@ -28,14 +32,18 @@ export type ServedApi = Awaited<ReturnType<typeof serveApi>>;
 
 const noDetails = { rev: 0, lastHeard: undefined, message: "", dispute: undefined };
 
-export const serveApi = async (
-  world: World,
+export interface ServedApiOptions {
+  /** Who may call what; everybody may call everything without it. */
+  readonly access?: Pick<WiredAccess, "access" | "scopeOf">;
   /** What a registry of nodes knows beside their records. */
-  details: NodeRegistry["details"] = () => undefined,
-) => {
+  readonly details?: NodeRegistry["details"];
+}
+
+export const serveApi = async (world: World, { access, details = () => undefined }: ServedApiOptions = {}) => {
   const socket = await tempSocket();
   const log = createMemoryLogger();
-  const server = createGrpcServer({ log });
+  const server = createGrpcServer({ log, ...(access && { access: access.access }) });
+  const scopeOf = access?.scopeOf ?? (() => everything);
   const tracing = { currentTraceparent: () => traceparent } as Parameters<typeof createVolumeService>[0]["tracing"];
   let traceparent: string | undefined;
   const deps = {
@@ -49,7 +57,7 @@ export const serveApi = async (
       return world.stats;
     },
     granted: () => true,
-    scopeOf: () => everything,
+    scopeOf,
     recent: (ref: Parameters<typeof world.records.recent>[0]) => world.records.recent(ref),
     listExternalVolumes: world.listExternalVolumes,
     feed: world.store,
@@ -58,6 +66,7 @@ export const serveApi = async (
   };
   server.add(VolumeServiceDefinition, createVolumeService(deps));
   server.add(ClaimServiceDefinition, createClaimService(deps));
+  server.add(EventServiceDefinition, createEventService(deps));
   const placement = world.placement();
   server.add(PlacementServiceDefinition, placement.service);
   server.add(
@@ -91,7 +100,7 @@ export const serveApi = async (
     PluginServiceDefinition,
     createPluginService({
       granted: () => true,
-      scopeOf: () => everything,
+      scopeOf,
       callsOf: () => ({
         breaker: "closed",
         running: 0,
@@ -125,7 +134,7 @@ export const serveApi = async (
   server.add(
     RepairServiceDefinition,
     createRepairService({
-      scopeOf: () => everything,
+      scopeOf,
       gate,
       audit: world.audit,
       clock: world.clock,
@@ -145,14 +154,22 @@ export const serveApi = async (
   );
   await server.listen(socket.address);
   const channel = createGrpcChannel(socket.address);
-  const options = { log, identity: { role: "scheduler", name: "s1" } } as const;
+  const clientsOf = (identity: Identity) => {
+    const options = { log, identity };
+    return {
+      volumes: createGrpcClient(VolumeServiceDefinition, channel, options),
+      events: createGrpcClient(EventServiceDefinition, channel, options),
+      claims: createGrpcClient(ClaimServiceDefinition, channel, options),
+      nodes: createGrpcClient(NodeServiceDefinition, channel, options),
+      placement: createGrpcClient(PlacementServiceDefinition, channel, options),
+      plugins: createGrpcClient(PluginServiceDefinition, channel, options),
+      repair: createGrpcClient(RepairServiceDefinition, channel, options),
+    };
+  };
   return {
-    volumes: createGrpcClient(VolumeServiceDefinition, channel, options),
-    claims: createGrpcClient(ClaimServiceDefinition, channel, options),
-    nodes: createGrpcClient(NodeServiceDefinition, channel, options),
-    placement: createGrpcClient(PlacementServiceDefinition, channel, options),
-    plugins: createGrpcClient(PluginServiceDefinition, channel, options),
-    repair: createGrpcClient(RepairServiceDefinition, channel, options),
+    ...clientsOf({ role: "scheduler", name: "s1" }),
+    /** As another caller. */
+    as: clientsOf,
     address: socket.address,
     /** In which trace the next requests arrive. */
     trace(next: string | undefined) {

@@ -6,6 +6,7 @@ import { backupCommands } from "./backup-commands.ts";
 import { checkPlacement } from "./check-placement.ts";
 import { createClaims, handOverClaims, listClaims, releaseClaims, statusClaim } from "./claim/claim-commands.ts";
 import { listTokenForReconcile, reconcileClaims } from "./claim/reconcile-commands.ts";
+import { grantCommands } from "./grant-commands.ts";
 import { admitNode } from "./node/admit-node.ts";
 import { fenceNode } from "./node/fence-node.ts";
 import { drainNode, forgetNode, listNodes, statsNode, statusNode, undrainNode } from "./node/node-commands.ts";
@@ -37,6 +38,7 @@ export const groups: readonly Group[] = [
   { name: "placement", summary: "ask where volumes could be used" },
   { name: "secret", summary: "keep values for plugins" },
   { name: "quota", summary: "bound what namespaces may have" },
+  { name: "grant", summary: "say what schedulers may use" },
   { name: "repair", summary: "find what is stuck or leaked, and override a proof that cannot be had" },
   { name: "audit", summary: "see who did what, and check that it is all there" },
   { name: "upgrade", summary: "end an upgrade of the controllers" },
@@ -92,6 +94,7 @@ const subjects: readonly Command[] = [
   listSecrets,
   deleteSecret,
   ...quotaCommands,
+  ...grantCommands,
   ...reportCommands,
   ...overrideCommands,
   ...auditCommands,

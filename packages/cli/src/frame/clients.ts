@@ -1,6 +1,7 @@
 import { PluginHostServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
+import { GrantServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/grant";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
 import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
@@ -31,6 +32,7 @@ export interface Clients {
   readonly repair: GrpcClient<typeof RepairServiceDefinition>;
   readonly secrets: GrpcClient<typeof SecretServiceDefinition>;
   readonly quotas: GrpcClient<typeof QuotaServiceDefinition>;
+  readonly grants: GrpcClient<typeof GrantServiceDefinition>;
   readonly events: GrpcClient<typeof EventServiceDefinition>;
   close(): void;
 }
@@ -73,6 +75,7 @@ export const connect = (settings: Settings): Clients => {
     repair: createGrpcClient(RepairServiceDefinition, channel, options),
     secrets: createGrpcClient(SecretServiceDefinition, channel, options),
     quotas: createGrpcClient(QuotaServiceDefinition, channel, options),
+    grants: createGrpcClient(GrantServiceDefinition, channel, options),
     events: createGrpcClient(EventServiceDefinition, channel, options),
     close() {
       channel.close();

@@ -432,7 +432,9 @@ test("how often a caller calls is bounded, by its identity and without one by it
     await one.say({ text: "" });
     expect(await failureOf(one.say({ text: "" }))).toMatchObject({ kind: "exhausted", reason: "OVERLOADED" });
   }
-  expect(await failureOf(unnamed.say({ text: "" }))).toMatchObject({ message: expect.stringContaining("anonymous at") });
+  expect(await failureOf(unnamed.say({ text: "" }))).toMatchObject({
+    message: expect.stringContaining("anonymous at"),
+  });
   expect(await caller("two").say({ text: "x" })).toEqual({ text: "x" });
 });
 

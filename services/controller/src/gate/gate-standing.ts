@@ -19,6 +19,15 @@ export interface GateStanding {
 const sameWords = (one: readonly Finding[], other: readonly Finding[]): boolean =>
   one.length === other.length && one.every(({ message }, i) => message === other[i]?.message);
 
+const vet = "holdfast repair vet names it";
+
+/** The reason is told with claims of every namespace: it names no volume. */
+const reasonFrom = ({ kind, node, namespace, message }: Finding): string => {
+  if (kind === "HOLD" && namespace !== "") return `node ${node} holds a volume that the store knows otherwise; ${vet}`;
+  if (kind === "CALL") return `a plugin may have a call open that the store does not know; ${vet}`;
+  return message;
+};
+
 export const createGateStanding = (log: Pick<Logger, "info" | "warn">): GateStanding => {
   const listeners = createEmitter();
   let standing: Standing = { open: false, vetting: noVetting, reason: "the store was not looked at yet" };
@@ -32,7 +41,7 @@ export const createGateStanding = (log: Pick<Logger, "info" | "warn">): GateStan
     found = findings;
     if (!changed) return;
     if (next.open) log.info("the store may grant", { gen: next.vetting.gen, vetting: next.vetting.uid });
-    else log.warn("the store grants nothing", { reason: next.reason });
+    else log.warn("the store grants nothing", { reason: next.reason, finding: findings[0]?.message ?? "" });
     listeners.tell();
   };
 
@@ -44,7 +53,8 @@ export const createGateStanding = (log: Pick<Logger, "info" | "warn">): GateStan
     shut(findings) {
       const [first] = findings;
       const more = findings.length > 1 ? ` (and ${findings.length - 1} more)` : "";
-      become({ open: false, vetting: standing.vetting, reason: `${first?.message ?? "unknown"}${more}` }, findings);
+      const why = first === undefined ? "unknown" : reasonFrom(first);
+      become({ open: false, vetting: standing.vetting, reason: `${why}${more}` }, findings);
     },
   };
 };

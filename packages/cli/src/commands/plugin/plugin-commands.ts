@@ -115,17 +115,24 @@ export const statusPlugin: Command = {
   },
 };
 
+/** A controller that knows operators by certificates asks for one. */
+const reasonOption = { flags: "--reason <text>", help: "why, for the record" };
+
 export const profilePlugin: Command = {
   path: ["plugin", "profile"],
   summary: "replace what is known about a CSI driver, from a spec file",
   description: "The fields are those of PluginProfile (docs/plugin-guide.md). Everything left out has its default.",
   args: [pluginArg, { name: "file", help: "the profile, YAML or JSON; - reads standard input", completes: "file" }],
+  options: [reasonOption],
   examples: [{ line: "holdfast plugin profile ebs.csi.aws.com profile.yaml", says: "these limits and no others" }],
   async run(context, input) {
     const name = input.arg("plugin");
     const kind = { type: "holdfast.v1.PluginProfile", codec: PluginProfile, hidden: [] };
     const spec = await readSpec(context, kind, input.arg("file"), () => ({}));
-    const answer = await spec.call(() => context.clients.plugins.setPluginProfile({ name, profile: spec.request }));
+    const reason = input.text("reason") ?? "";
+    const answer = await spec.call(() =>
+      context.clients.plugins.setPluginProfile({ name, profile: spec.request, reason }),
+    );
     context.out.answer(
       shown("holdfast.v1.SetPluginProfileResponse", SetPluginProfileResponse, answer),
       () => `the profile of ${name} is set\n`,
@@ -139,7 +146,7 @@ export const deletePlugin: Command = {
   description:
     "With --node the plugin stays, and its instance on that node, which is gone, is missed no more: `expected` counts it no longer.",
   args: [pluginArg],
-  options: [{ flags: "--node <node>", help: "it shall have no instance there", completes: "node" }],
+  options: [{ flags: "--node <node>", help: "it shall have no instance there", completes: "node" }, reasonOption],
   examples: [
     { line: "holdfast plugin delete old.example.com", says: "it would vanish by itself after an hour" },
     { line: "holdfast plugin delete ebs.csi.aws.com --node node-a", says: "nobody misses it there" },
@@ -147,7 +154,7 @@ export const deletePlugin: Command = {
   async run({ clients, out }, input) {
     const name = input.arg("plugin");
     const node = input.text("node") ?? "";
-    const answer = await clients.plugins.deletePlugin({ name, node });
+    const answer = await clients.plugins.deletePlugin({ name, node, reason: input.text("reason") ?? "" });
     out.answer(shown("holdfast.v1.DeletePluginResponse", DeletePluginResponse, answer), () =>
       node === "" ? `${name} is gone\n` : `${name} is not missed on ${node}\n`,
     );

@@ -22,6 +22,8 @@ export interface Asked {
   /** Empty ones are for the handler to refuse. */
   readonly plugins?: readonly string[];
   readonly secrets?: readonly SecretAsked[];
+  /** Of a decision that is recorded. Decisions that always need one are not judged here: their handlers say all that is wrong. */
+  readonly reason?: string;
 }
 
 export interface SecretAsked {
@@ -40,9 +42,11 @@ export interface ScopeJudgeOptions {
   readonly grants: Pick<AccessGrants, "of">;
   /** Whether schedulers are held to grants; otherwise they may do what operators let them do by the address alone. */
   readonly heeded: () => boolean;
+  /** Whether operators are proven ones: what they decide is then recorded with a reason. */
+  readonly reasons: boolean;
 }
 
-export const createScopeJudge = ({ grants, heeded }: ScopeJudgeOptions): ScopeJudge => {
+export const createScopeJudge = ({ grants, heeded, reasons }: ScopeJudgeOptions): ScopeJudge => {
   const grantOf = (identity: Identity): AccessGrant => {
     const grant = grants.of(identity.name);
     if (grant === undefined)
@@ -55,6 +59,8 @@ export const createScopeJudge = ({ grants, heeded }: ScopeJudgeOptions): ScopeJu
   return {
     judge(identity, asked) {
       if (identity.role === "node") return judgeNode(identity, asked?.node);
+      if (identity.role === "operator" && reasons && asked?.reason?.trim() === "")
+        throw invalidArgument([{ field: "reason", description: "is required; it is recorded" }]);
       if (identity.role !== "scheduler" || !heeded()) return;
       const grant = grantOf(identity);
       if (asked !== undefined) judgeNames(identity, grant, asked);

@@ -26,6 +26,9 @@ import { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
 import type { TsProtoServiceDefinition } from "nice-grpc";
 import type { Asked, SecretAsked } from "./judge-scope.ts";
 
+/** No server adds it, and so none asks whether it has rows. */
+export const servedOverStreams = AgentLinkServiceDefinition;
+
 /** Their first messages name the node; the stage sees only that there is a stream. */
 export const servePath = `/${ServeWireDefinition.fullName}/${ServeWireDefinition.methods.serve.name}`;
 export const transferPath = `/${ServeWireDefinition.fullName}/${ServeWireDefinition.methods.transfer.name}`;
@@ -44,6 +47,9 @@ const within = <Request>(roles: readonly Role[], asked: (request: Request) => As
   roles,
   asked,
 });
+
+/** Where operators are proven ones it needs a reason. */
+const decided: Row<{ readonly reason: string }> = within(["operator"], ({ reason }) => ({ reason }));
 
 interface InNamespace {
   readonly namespace: string;
@@ -149,20 +155,20 @@ const nodes: AccessRowsOf<typeof NodeServiceDefinition, Asked> = {
   listNodes: open(readers),
   watchNodes: open(readers),
   getNodeStats: open(readers),
-  drainNode: operator,
+  drainNode: decided,
   watchDrain: open(watchers),
   undrainNode: operator,
   fenceNode: operator,
-  forgetNode: operator,
+  forgetNode: within(["operator"], ({ dryRun, reason }) => (dryRun ? {} : { reason })),
 };
 
 const plugins: AccessRowsOf<typeof PluginServiceDefinition, Asked> = {
   getPlugin: within(readers, ({ name }) => ({ plugins: [name] })),
   listPlugins: open(readers),
   watchPlugins: open(readers),
-  setPluginProfile: operator,
+  setPluginProfile: decided,
   acceptPlugin: operator,
-  deletePlugin: operator,
+  deletePlugin: decided,
 };
 
 const repair: AccessRowsOf<typeof RepairServiceDefinition, Asked> = {

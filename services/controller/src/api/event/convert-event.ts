@@ -86,6 +86,7 @@ const namesOf = (type: string, kind: AggregateKind, key: string, s: EventSubject
   const volume = s.volume === "" ? "" : `volume ${s.namespace}/${s.volume}`;
   const namespace = s.namespace === "" ? "the store" : `namespace ${s.namespace}`;
   if (type === "claim") return `claim ${s.alias} of ${s.workload} on ${volume} at node ${s.node}`;
+  if (type === "audit" && kind === "grant") return `scheduler ${key}`;
   if (type === "audit")
     return [volume, s.workload, s.node, s.plugin].filter((name) => name !== "").join(", ") || namespace;
   return volume === "" || kind !== "volume" ? `${type} ${key}` : volume;

@@ -6,7 +6,9 @@ import {
   type WatchPluginsResponse,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
+import { formatIdentity } from "@holdfast/shared/grpc/identity";
 import type { Logger } from "@holdfast/shared/log/logger";
+import { checkReason } from "../../commands/node/drain-node.ts";
 import { type PluginCommands, validateProfile } from "../../commands/plugin/plugin-commands.ts";
 import { everything, isBounded, seesPlugin } from "../../domain/access/caller-scope.ts";
 import { checkPlugin, checkSecretRef } from "../../domain/limits.ts";
@@ -95,8 +97,10 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
         : checkSecretRef("profile.node_health_secret.secret.ref", secret.ref, secret.namespace, deps.granted))
         checks.complain(field, description);
       const input = { name, profile, expectedRevision: Number(request.expectedRevision) };
+      for (const { description } of checkReason(request.reason)) checks.complain("reason", description);
       refuseAll(checks, () => validateProfile(input));
-      await deps.commands.setProfile(input, callerOf(deps, context, "SetPluginProfile"));
+      const why = request.reason === "" ? "SetPluginProfile" : `SetPluginProfile: ${request.reason}`;
+      await deps.commands.setProfile(input, callerOf(deps, context, why));
       return { plugin: await whole(name) };
     },
 
@@ -106,9 +110,12 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
       return { sockets: places.map((place) => place.socket) };
     },
 
-    async deletePlugin({ name, node }) {
+    async deletePlugin({ name, node, reason }, { identity }) {
+      const violations = checkReason(reason);
+      if (violations.length > 0) throw invalidArgument(violations);
       if (node === "") await deps.commands.deletePlugin(name);
       else await deps.commands.forgetInstance(name, node);
+      deps.log.info("a person removed a plugin", { plugin: name, node, reason, who: formatIdentity(identity) });
       return {};
     },
   };

@@ -1,0 +1,108 @@
+import {
+  DeleteGrantResponse,
+  GetGrantResponse,
+  type Grant,
+  ListGrantsResponse,
+  SetGrantResponse,
+} from "@holdfast/shared/gen/holdfast/v1/grant";
+import type { Command, Input } from "../frame/command.ts";
+import { shown } from "../frame/output.ts";
+import { tableText } from "../frame/tables.ts";
+import { allPages, pageSize } from "./all-pages.ts";
+import { reasonOption } from "./repair/repair-verb.ts";
+
+const namesOf = (input: Input, option: string): string[] =>
+  (input.text(option) ?? "").split(",").flatMap((name) => (name.trim() === "" ? [] : [name.trim()]));
+
+const listed = (names: readonly string[]): string => (names.length === 0 ? "-" : names.join(","));
+
+const grantTable = (grants: readonly Grant[]): string =>
+  tableText(
+    [
+      { title: "SCHEDULER", of: ({ scheduler }) => scheduler },
+      { title: "NAMESPACES", of: ({ namespaces }) => listed(namespaces) },
+      { title: "PLUGINS", of: ({ plugins }) => listed(plugins) },
+      { title: "SECRET ROOTS", of: ({ secretRoots }) => listed(secretRoots) },
+    ],
+    grants,
+  );
+
+const oneGrant = ({ grant }: { readonly grant?: Grant | undefined }): string =>
+  grantTable(grant === undefined ? [] : [grant]);
+
+const schedulerArg = { name: "scheduler", help: "the name in its identity" };
+
+const setGrant: Command = {
+  path: ["grant", "set"],
+  summary: "say what a scheduler may use",
+  description: "This is all of it: what is not named is granted no more. What the scheduler has already stays.",
+  args: [schedulerArg],
+  options: [
+    { flags: "--namespaces <names>", help: "separated by commas", required: true },
+    { flags: "--plugins <names>", help: "that it may make volumes with, separated by commas; '*' is every one" },
+    {
+      flags: "--secret-roots <roots>",
+      help: "that it may refer to, such as file:shop,env:SHOP_,vault:kv/shop; '*' is each of its namespaces",
+    },
+    reasonOption,
+  ],
+  examples: [
+    {
+      line: "holdfast grant set nomad --namespaces shop,web --plugins '*' --reason \"as ordered\"",
+      says: "no secrets but stored ones",
+    },
+  ],
+  async run({ clients, out }, input) {
+    const answer = await clients.grants.setGrant({
+      scheduler: input.arg("scheduler"),
+      namespaces: namesOf(input, "namespaces"),
+      plugins: namesOf(input, "plugins"),
+      secretRoots: namesOf(input, "secret-roots"),
+      reason: input.text("reason") ?? "",
+    });
+    out.answer(shown("holdfast.v1.SetGrantResponse", SetGrantResponse, answer), () => oneGrant(answer));
+  },
+};
+
+const showGrant: Command = {
+  path: ["grant", "show"],
+  summary: "show what a scheduler may use",
+  args: [schedulerArg],
+  examples: [{ line: "holdfast grant show nomad", says: "namespaces, plugins, roots of secrets" }],
+  async run({ clients, out }, input) {
+    const answer = await clients.grants.getGrant({ scheduler: input.arg("scheduler") });
+    out.answer(shown("holdfast.v1.GetGrantResponse", GetGrantResponse, answer), () => oneGrant(answer));
+  },
+};
+
+const listGrants: Command = {
+  path: ["grant", "list"],
+  summary: "list the schedulers that have a grant",
+  examples: [{ line: "holdfast grant list", says: "all of them, with what they may use" }],
+  async run({ clients, out }) {
+    const grants: Grant[] = [];
+    for await (const page of allPages((pageToken) => clients.grants.listGrants({ pageSize, pageToken })))
+      grants.push(...page.grants);
+    out.answer(shown("holdfast.v1.ListGrantsResponse", ListGrantsResponse, { grants, nextPageToken: "" }), () =>
+      grants.length === 0 ? "no scheduler has a grant\n" : grantTable(grants),
+    );
+  },
+};
+
+const deleteGrant: Command = {
+  path: ["grant", "delete"],
+  summary: "take all rights of a scheduler away",
+  args: [schedulerArg],
+  options: [reasonOption],
+  examples: [{ line: 'holdfast grant delete nomad --reason "moved away"', says: "it may do nothing" }],
+  async run({ clients, out }, input) {
+    const scheduler = input.arg("scheduler");
+    const answer = await clients.grants.deleteGrant({ scheduler, reason: input.text("reason") ?? "" });
+    out.answer(
+      shown("holdfast.v1.DeleteGrantResponse", DeleteGrantResponse, answer),
+      () => `scheduler ${scheduler} has no grant\n`,
+    );
+  },
+};
+
+export const grantCommands: readonly Command[] = [setGrant, showGrant, listGrants, deleteGrant];

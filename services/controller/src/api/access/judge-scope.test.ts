@@ -1,0 +1,134 @@
+import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import { type AccessRow, createAccess } from "@holdfast/shared/grpc/access";
+import type { Identity } from "@holdfast/shared/grpc/identity";
+import { describe, expect, test } from "vitest";
+import type { AccessGrantRecord } from "../../domain/access/access-grant.ts";
+import { everything } from "../../domain/access/caller-scope.ts";
+import { type Asked, createScopeJudge } from "./judge-scope.ts";
+import { controllerRules } from "./rules.ts";
+
+const shop: AccessGrantRecord = {
+  ...{ scheduler: "shop", namespaces: ["shop", "web"], plugins: ["sim"], secretRoots: ["file:shop", "vault:kv/shop"] },
+  ...{ createdAt: 1, updatedAt: 1, changedBy: { who: "operator/ada", why: "" } },
+};
+const scheduler: Identity = { role: "scheduler", name: "shop" };
+const operator: Identity = { role: "operator", name: "ada" };
+const judging = (change: Partial<Parameters<typeof createScopeJudge>[0]> = {}) =>
+  createScopeJudge({
+    grants: { of: (name) => (name === shop.scheduler ? shop : undefined) },
+    heeded: () => true,
+    reasons: true,
+    ...change,
+  });
+const judge = (asked: Asked | undefined, identity = scheduler, change = {}) => judging(change).judge(identity, asked);
+const said = (run: () => unknown): unknown => {
+  try {
+    return run();
+  } catch (error) {
+    return error;
+  }
+};
+
+describe("a scheduler", () => {
+  test.each<[string, Asked]>([
+    ["a namespace of its grant", { namespace: "web" }],
+    ["no namespace in a filter", { filter: "" }],
+    ["a plugin of its grant", { namespace: "shop", plugins: ["sim", ""] }],
+    ["a secret below a root of its grant", { namespace: "shop", secrets: [{ field: "s", ref: "file:shop/login" }] }],
+    ["a path below one", { namespace: "shop", secrets: [{ field: "s", ref: "vault:kv/shop/login" }] }],
+    [
+      "a stored secret, or none",
+      { namespace: "shop", secrets: ["secret:login", ""].map((ref) => ({ field: "s", ref })) },
+    ],
+  ])("may name %s", (_what, asked) => {
+    expect(() => judge(asked)).not.toThrow();
+  });
+
+  test.each<[string, Asked]>([
+    ["another namespace", { namespace: "bank" }],
+    ["another namespace in a filter", { filter: "bank" }],
+    ["another namespace beside its own", { namespace: "shop", others: ["web", "bank"] }],
+    ["another plugin", { namespace: "shop", plugins: ["sim", "ebs"] }],
+  ])("may not name %s", (_what, asked) => {
+    expect(() => judge(asked)).toThrow(expect.objectContaining({ reason: "PERMISSION_DENIED" }));
+  });
+
+  test.each(["file:other/login", "env:HOME", "vault:kv/shopping/login", "vault:kv/other"])(
+    "may not refer to %s, as if it were not there",
+    (ref) => {
+      expect(() => judge({ namespace: "shop", secrets: [{ field: "secrets.create.ref", ref }] })).toThrow(
+        expect.objectContaining({
+          reason: "INVALID_ARGUMENT",
+          violations: [expect.objectContaining({ field: "secrets.create.ref" })],
+        }),
+      );
+    },
+  );
+
+  test("is told the same of a namespace that exists and of one that does not", () => {
+    const words = (namespace: string) =>
+      String((said(() => judge({ namespace })) as Error).message).replace(namespace, "*");
+    expect(words("bank")).toBe(words("void"));
+  });
+
+  test("without a grant may do nothing, and sees nothing", () => {
+    const stranger: Identity = { role: "scheduler", name: "stranger" };
+    expect(() => judge(undefined, stranger)).toThrow(expect.objectContaining({ reason: "PERMISSION_DENIED" }));
+    expect(() => judging().scopeOf(stranger)).toThrow(expect.objectContaining({ reason: "PERMISSION_DENIED" }));
+  });
+
+  test("sees the namespaces and plugins of its grant", () => {
+    expect(judging().scopeOf(scheduler)).toEqual({ namespaces: ["shop", "web"], plugins: ["sim"] });
+  });
+
+  test("is held to no grant where none is heeded", () => {
+    const change = { heeded: () => false };
+    expect(() => judge({ namespace: "bank" }, scheduler, change)).not.toThrow();
+    expect(judging(change).scopeOf(scheduler)).toBe(everything);
+  });
+});
+
+describe("[I9] who may speak for a node", () => {
+  const own: Identity = { role: "node", name: "n1" };
+  test("is the node itself", () => {
+    expect(() => judge({ node: "n1" }, own)).not.toThrow();
+  });
+
+  test.each(["n2", "n"])("is not n1 for %s", (node) => {
+    expect(() => judge({ node }, own)).toThrow(expect.objectContaining({ reason: "PERMISSION_DENIED" }));
+  });
+
+  test("is nobody for no node", () => {
+    expect(() => judge({ node: "" }, own)).toThrow(expect.objectContaining({ reason: "INVALID_ARGUMENT" }));
+  });
+});
+
+test.each(["operator", "monitor"] as const)("a %s sees all", (role) => {
+  expect(judging().scopeOf({ role, name: "x" })).toBe(everything);
+});
+
+describe("a decision of a proven operator", () => {
+  test.each([
+    ["/holdfast.v1.NodeService/DrainNode", {}],
+    ["/holdfast.v1.NodeService/ForgetNode", {}],
+    [`/${PluginServiceDefinition.fullName}/SetPluginProfile`, {}],
+    [`/${PluginServiceDefinition.fullName}/DeletePlugin`, {}],
+  ])("%s needs a reason", (path, request) => {
+    const rows: Map<string, AccessRow<Asked>> = controllerRules();
+    const call = (reason: string, reasons: boolean) => () =>
+      createAccess({ trust: "certificates", rows, judge: judging({ reasons }).judge }).admitFirst(path, operator, {
+        ...request,
+        reason,
+      });
+    expect(call(" ", true)).toThrow(
+      expect.objectContaining({ violations: [expect.objectContaining({ field: "reason" })] }),
+    );
+    expect(call("kernel update", true)).not.toThrow();
+    expect(call("", false)).not.toThrow();
+  });
+});
+
+test("a controller keeps its rules to itself: a copy is no way to change them", () => {
+  controllerRules().clear();
+  expect(controllerRules().size).toBeGreaterThan(80);
+});
