@@ -41,7 +41,7 @@ export const measureBesideTransfers = async (plan: BesideTransfersPlan): Promise
   const server = createGrpcServer({ log, reflection: false });
   const link = { register: async () => ({ nodeEpoch: 1n }) } as Partial<Link> as Link;
   const { surround } = server;
-  const { admission } = wireAccess({ trust: "loopback" }, { of: () => undefined, any: () => false });
+  const { admission } = wireAccess("loopback", { of: () => undefined, any: () => false });
   server.add(
     ServeWireDefinition,
     createLinkService({ admission, streams, link, surround, clock, log, endOfTurn: setImmediate }),

@@ -1,5 +1,5 @@
 /**
- * Every RPC and every body on the stream, asked by every kind of caller about what is its own, another's and absent, and compared with the
+ * Every RPC and every body on the stream, asked over TLS by every kind of caller about what is its own, another's and absent, and compared with the
  * table of docs/security.md. Then each row of the servers loses its checks, one after the other: some cell has to differ.
  */
 import { AgentLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
@@ -8,7 +8,7 @@ import { full } from "../support/full.ts";
 import { type AccessWorld, createAccessWorld } from "./access-world.ts";
 import { askCell, type CellOutcome } from "./ask-cell.ts";
 import { columns, subjects } from "./callers.ts";
-import { metadataTransport } from "./metadata-transport.ts";
+import { certificateTransport } from "./certificate-transport.ts";
 import { allMethods, type Method } from "./methods.ts";
 import { expectedOf, type Right, readRights } from "./rights-table.ts";
 
@@ -16,7 +16,7 @@ let world: AccessWorld;
 let rights: Awaited<ReturnType<typeof readRights>>;
 beforeAll(async () => {
   rights = await readRights();
-  world = await createAccessWorld(metadataTransport());
+  world = await createAccessWorld(await certificateTransport());
 });
 afterAll(() => world.close());
 

@@ -17,12 +17,19 @@ import { createGrpcServer } from "@holdfast/shared/grpc/server";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createBackend } from "@holdfast/sim-plugin/backend/backend";
 import { createSimPlugin } from "@holdfast/sim-plugin/sim-plugin";
-import { type IdentityTransport, namesOf } from "./callers.ts";
+import { type Column, type IdentityTransport, namesOf } from "./callers.ts";
 import { onAgent } from "./methods.ts";
+
+export interface Addresses {
+  readonly controller: string;
+  readonly streams: string;
+  readonly agent: string;
+}
 
 export interface AccessWorld {
   readonly transport: IdentityTransport;
-  readonly addresses: { readonly controller: string; readonly streams: string; readonly agent: string };
+  /** A program on the host comes by unix sockets, everybody else by TLS. */
+  addressesFor(caller: Column): Addresses;
   /** What the servers go by at this moment; a test may change it. */
   readonly rows: Map<string, AccessRow<Asked>>;
   readonly agentRows: Map<string, AccessRow<unknown>>;
@@ -42,30 +49,40 @@ export const createAccessWorld = async (transport: IdentityTransport): Promise<A
     backend: createBackend(),
   });
   const rows = controllerRules();
-  const app = createApp(
-    loadConfig(configSchema, {
-      HOLDFAST_LISTEN: "127.0.0.1:0",
-      HOLDFAST_AGENT_LISTEN: "127.0.0.1:0",
-      HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
-      HOLDFAST_STATE_DIR: path.join(dir, "state"),
-      HOLDFAST_PLUGIN_DIR: path.join(dir, "cp"),
-    }),
-    { log: quiet, access: { trust: "certificates", rows } },
-  );
-  await app.start();
   const agentRows = agentRules();
-  const agent = createGrpcServer({ log: quiet, access: agentAccess("certificates", agentRows) });
-  for (const definition of onAgent) agent.add(definition, unimplemented<typeof definition>(definition, {}) as never);
-  const addresses = {
-    controller: app.address(),
-    streams: app.agentAddress(),
-    agent: await agent.listen("127.0.0.1:0"),
-  };
+  const ends: (() => Promise<void>)[] = [];
 
-  const { channel, identity } = transport.dial("operator", addresses.controller);
-  const options = { log: quiet, ...(identity === undefined ? {} : { identity }) };
-  const grants = createGrpcClient(GrantServiceDefinition, channel, options);
-  const volumes = createGrpcClient(VolumeServiceDefinition, channel, options);
+  /** One controller and one agent's services, on addresses of one kind. */
+  const serve = async (name: string, addressOf: (what: string) => string): Promise<Addresses> => {
+    const app = createApp(
+      loadConfig(configSchema, {
+        HOLDFAST_LISTEN: addressOf("api"),
+        HOLDFAST_AGENT_LISTEN: addressOf("streams"),
+        HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
+        HOLDFAST_STATE_DIR: path.join(dir, name),
+        HOLDFAST_PLUGIN_DIR: path.join(dir, "cp"),
+        HOLDFAST_TLS_DIR: transport.tlsDir,
+      }),
+      { log: quiet, rules: rows },
+    );
+    ends.push(() => app.stop());
+    await app.start();
+    const { certificates } = transport;
+    const agent = createGrpcServer({ log: quiet, certificates, access: agentAccess("certificates", agentRows) });
+    for (const definition of onAgent) agent.add(definition, unimplemented<typeof definition>(definition, {}) as never);
+    ends.push(() => agent.stop({ graceMs: 0 }));
+    return {
+      controller: app.address(),
+      streams: app.agentAddress(),
+      agent: await agent.listen(addressOf("agent")),
+    };
+  };
+  const remote = await serve("remote", () => "127.0.0.1:0");
+  const local = await serve("local", (what) => `unix://${path.join(dir, `${what}.sock`)}`);
+
+  const channel = transport.dial("operator", remote.controller);
+  const grants = createGrpcClient(GrantServiceDefinition, channel, { log: quiet });
+  const volumes = createGrpcClient(VolumeServiceDefinition, channel, { log: quiet });
   for (const { namespace, plugin: name } of [namesOf.own, namesOf.other]) {
     await grants.setGrant({ scheduler: namespace, namespaces: [namespace], plugins: [name], reason: "for the test" });
     await volumes.createVolume({
@@ -75,13 +92,12 @@ export const createAccessWorld = async (transport: IdentityTransport): Promise<A
   }
   return {
     transport,
-    addresses,
+    addressesFor: (caller) => (caller === "local" ? local : remote),
     rows,
     agentRows,
     async close() {
-      transport.close();
-      await app.stop();
-      await agent.stop({ graceMs: 0 });
+      await transport.close();
+      for (const end of ends.toReversed()) await end();
       await plugin.close();
       await rm(dir, { recursive: true, force: true });
     },

@@ -1,6 +1,7 @@
 /** Who calls in the matrix of rights, and about what. */
 import type { GrpcChannel } from "@holdfast/shared/grpc/client";
 import { anonymous, type Identity } from "@holdfast/shared/grpc/identity";
+import type { ServerCertificates } from "@holdfast/shared/grpc/server";
 
 /** In the order of the columns of docs/security.md. */
 export const columns = [
@@ -26,7 +27,7 @@ export const callers: Readonly<Record<Column, Identity>> = {
   scheduler: { role: "scheduler", name: "shop" },
   "other scheduler": { role: "scheduler", name: "bank" },
   operator: { role: "operator", name: "ada" },
-  monitor: { role: "monitor", name: "prom" },
+  monitor: { role: "monitor", name: "" },
   local: { role: "local", name: "" },
   controller: { role: "controller", name: "c2" },
 };
@@ -47,16 +48,11 @@ export const namesOf: Readonly<Record<Subject, SubjectNames>> = {
   absent: { namespace: "void", node: "n9", plugin: "none.holdfast.dev" },
 };
 
-/** A way to a server as one caller: with a certificate, or by a word in the metadata of each call. */
-export interface Dialled {
-  readonly channel: GrpcChannel;
-  /** Said in the metadata; undefined where the way itself tells it. */
-  readonly identity: Identity | undefined;
-}
-
-/** How identities come to the server; the same cells are asked over each way. */
+/** How callers show who they are; the same cells may be asked over any such way. */
 export interface IdentityTransport {
-  readonly name: string;
-  dial(caller: Column, address: string): Dialled;
-  close(): void;
+  /** What the servers know callers by. */
+  readonly tlsDir: string;
+  readonly certificates: ServerCertificates;
+  dial(caller: Column, address: string): GrpcChannel;
+  close(): Promise<void>;
 }

@@ -6,12 +6,7 @@ import type { ControllerConfig } from "./config.ts";
 import type { LinkAdmission } from "./nodes/link-service.ts";
 import type { AccessGrants } from "./records/access/access-grants.ts";
 
-export interface AccessPolicy {
-  /** Where identities come from. */
-  readonly trust: Trust;
-  /** For tests: other rows than those of this controller. */
-  readonly rows?: AccessRows<Asked>;
-}
+export type AccessRules = AccessRows<Asked>;
 
 export interface WiredAccess extends Pick<ScopeJudge, "scopeOf"> {
   readonly trust: Trust;
@@ -20,17 +15,17 @@ export interface WiredAccess extends Pick<ScopeJudge, "scopeOf"> {
 }
 
 /** Without certificates an address beyond loopback is refused, unless the operator's word is that its network is as good. */
-export const trustOf = ({ tlsDir }: Pick<ControllerConfig, "tlsDir">): AccessPolicy => ({
-  trust: tlsDir === undefined ? "loopback" : "certificates",
-});
+export const trustOf = ({ tlsDir }: Pick<ControllerConfig, "tlsDir">): Trust =>
+  tlsDir === undefined ? "loopback" : "certificates";
 
 /**
  * Where trust rests on the address alone, schedulers are held to grants from the first grant on: whoever reaches the address may leave his
  * role out, and what ran before there were grants goes on.
  */
 export const wireAccess = (
-  { trust, rows = controllerRules() }: AccessPolicy,
+  trust: Trust,
   grants: Pick<AccessGrants, "of" | "any">,
+  rows: AccessRules = controllerRules(),
 ): WiredAccess => {
   const { judge, scopeOf } = createScopeJudge({
     grants,

@@ -7,7 +7,7 @@ import { createLifecycle } from "@holdfast/shared/lifecycle";
 import { createLogger, type Logger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
 import { createTracing, tracedQuestions } from "@holdfast/shared/tracing";
-import { type AccessPolicy, trustOf, wireAccess } from "./access-wiring.ts";
+import { type AccessRules, trustOf, wireAccess } from "./access-wiring.ts";
 import { addControllerServices } from "./api/controller-services.ts";
 import { wireApi } from "./api-wiring.ts";
 import { wireAudit } from "./audit-wiring.ts";
@@ -49,7 +49,8 @@ export interface AppOverrides {
   readonly log?: Logger;
   /** For secrets that references of the form `env:NAME` name. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  readonly access?: AccessPolicy;
+  /** Other rows of who may call what than those of this controller. */
+  readonly rules?: AccessRules;
   /** The process ends at once: a failpoint fired. */
   readonly kill?: (name: FailpointName) => void;
 }
@@ -127,7 +128,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
         signal: work.signal,
         grants: { judgedBy: () => gate.judgedBy(), changed: () => gate.lookAgain(work.signal) },
       });
-    const { admission, ...access } = wireAccess(overrides.access ?? trustOf(config), accessGrants);
+    const { admission, ...access } = wireAccess(trustOf(config), accessGrants, overrides.rules);
     const { secrets, ...kept } = createSecretParts({
       config,
       env: overrides.env ?? {},

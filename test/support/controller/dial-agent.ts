@@ -64,11 +64,13 @@ let numbers = 0;
 export const dialAgent = (address: string, about: DialOptions = {}): DialledAgent => {
   const log = createMemoryLogger();
   numbers += 1;
-  const { node = "n1", instance = "i1", stream = `s${numbers}`, identity = { role: "node", name: node } } = about;
+  const { node = "n1", instance = "i1", stream = `s${numbers}` } = about;
   const { credentials } = about;
+  // On a channel of somebody who is known by it nothing is said.
+  const identity = about.identity ?? (about.channel === undefined ? { role: "node" as const, name: node } : undefined);
   const connection = { ownConnection: true, maxMessageBytes: 256 * 1024, credentials };
   const channel = about.channel ?? createGrpcChannel(address, connection);
-  const wire = createGrpcClient(ServeWireDefinition, channel, { log, identity });
+  const wire = createGrpcClient(ServeWireDefinition, channel, { log, ...(identity && { identity }) });
   const gone = new AbortController();
   const raw: Uint8Array[] = [];
   const calls = createStreamCalls({

@@ -56,10 +56,10 @@ export const createLinkHub = async (options: HubOptions = {}): Promise<LinkHub> 
     },
   });
   const { certificates } = options;
-  const { access, admission } = wireAccess(
-    { trust: certificates === undefined ? "loopback" : "certificates" },
-    { of: () => undefined, any: () => false },
-  );
+  const { access, admission } = wireAccess(certificates === undefined ? "loopback" : "certificates", {
+    of: () => undefined,
+    any: () => false,
+  });
   const server = createGrpcServer({
     log: quiet,
     access,

@@ -26,7 +26,12 @@ const rig = (
   };
   return { access, call, judged, rows };
 };
-const caller = (role: Identity["role"], name = "x"): Identity => ({ role, name });
+const certificate = { trustDomain: "t", serial: "01", notBefore: 0, notAfter: 1, fingerprint: "f" };
+const caller = (role: Identity["role"], name = "x"): Identity => ({
+  role,
+  name,
+  ...(name === "" ? {} : { certificate }),
+});
 
 describe("a table of rights", () => {
   test("AC1 is refused where a method of a service has no row, and a method without one is called by nobody", () => {
@@ -56,6 +61,12 @@ describe("a table of rights", () => {
       expect(rig("certificates").call(caller(role, ""))).toThrow(expect.objectContaining({ reason }));
     },
   );
+
+  test("AC4 takes nobody at his word where others have certificates", () => {
+    const said: Identity = { role: "operator", name: "ada" };
+    expect(rig("certificates").call(said)).toThrow(expect.objectContaining({ reason: "IDENTITY_REQUIRED" }));
+    expect(rig("loopback").call(said)).not.toThrow();
+  });
 
   test("of a stream of requests judges the first message, which the stage does not see", () => {
     const { access, call, judged } = rig("certificates");

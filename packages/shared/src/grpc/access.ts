@@ -3,13 +3,13 @@
  *
  * AC1 A method without a row is not served: adding it fails. AC2 A caller that has a role is held to the row of the method. AC3 A caller
  * without one, `anonymous` or `local`, may do everything where trust rests on the address alone: loopback and unix sockets. Where it rests
- * on certificates such a caller has no right but those of its row.
+ * on certificates such a caller has no right but those of its row. AC4 Where trust rests on certificates a role without one is none.
  */
 import type { CompatServiceDefinition, TsProtoServiceDefinition } from "nice-grpc";
 import type { MethodDescriptor } from "nice-grpc-common";
 import { HoldfastError } from "../errors/holdfast-error.ts";
 import type { CallStage } from "./call-stage.ts";
-import { formatIdentity, type Identity } from "./identity.ts";
+import { anonymous, formatIdentity, type Identity } from "./identity.ts";
 
 export type Role = Identity["role"];
 
@@ -63,9 +63,13 @@ export function accessRows<Definition extends TsProtoServiceDefinition, Asked>(
 export function createAccess<Asked>({ trust, rows, judge }: AccessOptions<Asked>): Access {
   const isFree = ({ role }: Identity): boolean => trust === "loopback" && (role === "anonymous" || role === "local"); // AC3
 
+  const isProven = ({ role, certificate }: Identity): boolean =>
+    trust === "loopback" || role === "anonymous" || role === "local" || certificate !== undefined;
+
   const admitted = (path: string, identity: Identity, message: () => unknown): void => {
     if (isFree(identity)) return;
     const row = rows.get(path);
+    if (!isProven(identity)) throw notFor(path, anonymous, []); // AC4
     if (row === undefined || !row.roles.includes(identity.role)) throw notFor(path, identity, row?.roles ?? []); // AC2
     const asked = row.asked as ((request: unknown) => Asked) | undefined;
     const given = message();

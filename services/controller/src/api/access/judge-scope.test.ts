@@ -12,7 +12,8 @@ const shop: AccessGrantRecord = {
   ...{ createdAt: 1, updatedAt: 1, changedBy: { who: "operator/ada", why: "" } },
 };
 const scheduler: Identity = { role: "scheduler", name: "shop" };
-const operator: Identity = { role: "operator", name: "ada" };
+const certificate = { trustDomain: "t", serial: "01", notBefore: 0, notAfter: 1, fingerprint: "f" };
+const operator: Identity = { role: "operator", name: "ada", certificate };
 const judging = (change: Partial<Parameters<typeof createScopeJudge>[0]> = {}) =>
   createScopeJudge({
     grants: { of: (name) => (name === shop.scheduler ? shop : undefined) },

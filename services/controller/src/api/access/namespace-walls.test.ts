@@ -71,7 +71,7 @@ beforeEach(async () => {
     store: counting(createSqliteStore({ file: ":memory:", now: clock.now, uuid: () => crypto.randomUUID() })),
   });
   const held = { of: (scheduler: string) => grants.get(scheduler), any: () => true };
-  api = await serveApi(world, { access: wireAccess({ trust: "certificates" }, held) });
+  api = await serveApi(world, { access: wireAccess("loopback", held) });
   own = api.as(schedulerOf("shop"));
   all = api.as(operator);
   for (const [namespace, id] of [
@@ -238,6 +238,18 @@ describe("a watch without a namespace", () => {
     }
     end.abort();
   });
+});
+
+test("a watch tells nothing more once the grant is gone, and ends", async () => {
+  const [watch] = [own.volumes.watchVolumes({})[Symbol.asyncIterator]()];
+  while ((await watch.next()).value?.kind !== WatchKind.WATCH_KIND_SYNCED);
+  grants.delete("shop");
+  try {
+    await all.claims.releaseClaims({ namespace: "shop", workload: "w-cart" });
+    expect(await failure(watch.next())).toMatchObject({ reason: "PERMISSION_DENIED" });
+  } finally {
+    grants.set("shop", grant("shop", ["shop", "web"]));
+  }
 });
 
 describe("storage of another namespace", () => {

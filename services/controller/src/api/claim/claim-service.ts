@@ -108,6 +108,6 @@ const createClaimReads = (
       return { claims: items.map(claimMessage), nextPageToken: nextPageToken(next, question) };
     },
 
-    watchClaims: (request, { identity, signal }) => watchClaims(deps, request, deps.scopeOf(identity), signal),
+    watchClaims: (request, { identity, signal }) => watchClaims(deps, request, () => deps.scopeOf(identity), signal),
   };
 };

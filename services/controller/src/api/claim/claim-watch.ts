@@ -2,7 +2,7 @@ import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Claim, WatchClaimsRequest, WatchClaimsResponse } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { ClaimFilter, ClaimView } from "../../commands/model.ts";
 import { refuse } from "../../commands/volume/validate-volume.ts";
-import { type CallerScope, seesNamespace } from "../../domain/access/caller-scope.ts";
+import { type CallerScope, stillSees } from "../../domain/access/caller-scope.ts";
 import { blockOfClaim } from "../../domain/claim/claim.ts";
 import type { StoredEvent } from "../../domain/store-types.ts";
 import { listWithin } from "../access/within-scope.ts";
@@ -18,9 +18,10 @@ const pageSize = 200;
 export async function* watchClaims(
   { commands, feed }: Pick<ApiDeps, "commands" | "feed">,
   request: WatchClaimsRequest,
-  scope: CallerScope,
+  scopeNow: () => CallerScope,
   signal: AbortSignal,
 ): AsyncGenerator<WatchClaimsResponse> {
+  const scope = scopeNow();
   const checks = createChecks();
   const filter = claimFilterFrom(request.filter, checks);
   refuse(checks.violations);
@@ -33,7 +34,7 @@ export async function* watchClaims(
       const { items, next } = await listWithin(scope, filter, { size: pageSize, after }, commands.listClaims);
       return { items: items.map(claimMessage), next };
     },
-    changeOf: (event) => claimChange(commands, filter, scope, event),
+    changeOf: (event) => claimChange(commands, filter, (namespace) => stillSees(scope, scopeNow, namespace), event),
   });
   for await (const { kind, resource, resumeToken } of messages) yield { kind, claim: resource, resumeToken };
 }
@@ -52,7 +53,7 @@ const fitsNow = (filter: ClaimFilter, view: ClaimView): boolean =>
 const claimChange = async (
   commands: Pick<ApiDeps["commands"], "getClaim">,
   filter: ClaimFilter,
-  scope: CallerScope,
+  sees: (namespace: string) => boolean,
   { type, body }: StoredEvent,
 ): Promise<{ readonly gone: boolean; readonly resource: Claim } | undefined> => {
   if (type !== "claim") return undefined;
@@ -63,8 +64,7 @@ const claimChange = async (
     alias: noteText(body, "alias"),
     uid: noteText(body, "uid"),
   };
-  if (!seesNamespace(scope, key.namespace) || !mayFit(filter, { ...key, node: noteText(body, "node") }))
-    return undefined;
+  if (!sees(key.namespace) || !mayFit(filter, { ...key, node: noteText(body, "node") })) return undefined;
   try {
     const view = await commands.getClaim(key);
     if (filter.plugin !== "" && view.kind === "living" && view.volume.plugin !== filter.plugin) return undefined;

@@ -13,7 +13,7 @@ import {
   type WatchEventsResponse,
 } from "@holdfast/shared/gen/holdfast/v1/event";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
-import { type CallerScope, seesNamespace } from "../../domain/access/caller-scope.ts";
+import { type CallerScope, stillSees } from "../../domain/access/caller-scope.ts";
 import type { StoredEvent } from "../../domain/store-types.ts";
 import type { ApiDeps } from "../api-deps.ts";
 import { type Checks, createChecks, optionalId } from "../check-request.ts";
@@ -58,9 +58,10 @@ const trimmed = (error: unknown, tokenAt: (position: string) => string): unknown
 async function* watchEvents(
   { feed }: EventServiceDeps,
   request: WatchEventsRequest,
-  scope: CallerScope,
+  scopeNow: () => CallerScope,
   signal: AbortSignal,
 ): AsyncGenerator<WatchEventsResponse> {
+  const scope = scopeNow();
   const { question, tokenAt } = tokensIn(scope);
   const checks = createChecks();
   const filter = filterFrom(request.filter, checks);
@@ -73,7 +74,8 @@ async function* watchEvents(
     const resumeToken = tokenAt(stored.token);
     const event = eventMessage(stored, resumeToken);
     // What is in no namespace, a node or a plugin, is for those who see all.
-    if (seesNamespace(scope, event.subject?.namespace ?? "") && fitsEvent(filter, event)) return { event, resumeToken };
+    if (stillSees(scope, scopeNow, event.subject?.namespace ?? "") && fitsEvent(filter, event))
+      return { event, resumeToken };
     untold += 1;
     return untold < toldEvery ? undefined : { event: undefined, resumeToken };
   };
@@ -90,5 +92,5 @@ async function* watchEvents(
 }
 
 export const createEventService = (deps: EventServiceDeps): Implementation<typeof EventServiceDefinition> => ({
-  watchEvents: (request, { identity, signal }) => watchEvents(deps, request, deps.scopeOf(identity), signal),
+  watchEvents: (request, { identity, signal }) => watchEvents(deps, request, () => deps.scopeOf(identity), signal),
 });

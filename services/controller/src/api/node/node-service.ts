@@ -121,7 +121,8 @@ export const createNodeService = (deps: NodeServiceDeps): NodeService => {
 
     watchNodes(request, { identity, signal }) {
       const scope = deps.scopeOf(identity);
-      const seen = (view: NodeView): Node => message(view, scope);
+      // Asked each time: a scheduler may lose its grant meanwhile.
+      const seen = (view: NodeView): Node => message(view, deps.scopeOf(identity));
       return watchNodes({ nodes, places, message: seen, log: deps.log, scope }, request, signal);
     },
   });

@@ -79,7 +79,8 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
         question: questionOf("WatchPlugins", {}, scope),
         token,
         keys: () => deps.commands.names("").filter((name) => seesPlugin(scope, name)),
-        get: (name) => (seesPlugin(scope, name) ? seen(name) : undefined),
+        // Asked each time: a scheduler may lose its grant meanwhile.
+        get: (name) => (seesPlugin(deps.scopeOf(identity), name) ? seen(name) : undefined),
         remains: (name, last) => last ?? Plugin.fromPartial({ name }),
         rest: deps.rest,
         signal,

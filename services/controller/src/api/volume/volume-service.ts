@@ -63,7 +63,7 @@ const createVolumeReads = (
       };
     },
 
-    watchVolumes: (request, { identity, signal }) => watchVolumes(deps, request, deps.scopeOf(identity), signal),
+    watchVolumes: (request, { identity, signal }) => watchVolumes(deps, request, () => deps.scopeOf(identity), signal),
 
     getVolumeStats: async ({ namespace, id, node }) =>
       volumeStatsMessage(await deps.stats.volumeStats({ namespace, id, node })),

@@ -2,7 +2,7 @@ import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { Volume, type WatchVolumesRequest, type WatchVolumesResponse } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { VolumeFilter, VolumeView } from "../../commands/model.ts";
 import { refuse } from "../../commands/volume/validate-volume.ts";
-import { type CallerScope, seesNamespace } from "../../domain/access/caller-scope.ts";
+import { type CallerScope, stillSees } from "../../domain/access/caller-scope.ts";
 import { isBlocked } from "../../domain/size/growth.ts";
 import type { StoredEvent } from "../../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeStates } from "../../domain/volume/volume.ts";
@@ -20,9 +20,10 @@ const pageSize = 200;
 export async function* watchVolumes(
   { commands, feed }: Pick<ApiDeps, "commands" | "feed">,
   request: WatchVolumesRequest,
-  scope: CallerScope,
+  scopeNow: () => CallerScope,
   signal: AbortSignal,
 ): AsyncGenerator<WatchVolumesResponse> {
+  const scope = scopeNow();
   const checks = createChecks();
   const filter = volumeFilterFrom(request.filter, checks);
   refuse(checks.violations);
@@ -35,7 +36,7 @@ export async function* watchVolumes(
       const { items, next } = await listWithin(scope, filter, { size: pageSize, after }, commands.listVolumes);
       return { items: items.map(volumeMessage), next };
     },
-    changeOf: (event) => volumeChange(commands, filter, scope, event),
+    changeOf: (event) => volumeChange(commands, filter, (namespace) => stillSees(scope, scopeNow, namespace), event),
   });
   for await (const { kind, resource, resumeToken } of messages) yield { kind, volume: resource, resumeToken };
 }
@@ -59,12 +60,12 @@ const isOn = ({ claims, attachments }: VolumeRecord, node: string): boolean =>
 const volumeChange = async (
   commands: Pick<ApiDeps["commands"], "getVolume">,
   filter: VolumeFilter,
-  scope: CallerScope,
+  sees: (namespace: string) => boolean,
   { ref: { kind, key }, body }: StoredEvent,
 ): Promise<{ readonly gone: boolean; readonly resource: Volume } | undefined> => {
   if (kind !== "volume") return undefined;
   const [namespace = "", id = ""] = key.split("/");
-  if (!seesNamespace(scope, namespace) || !mayFit(filter, { namespace, id }, filter.plugin)) return undefined;
+  if (!sees(namespace) || !mayFit(filter, { namespace, id }, filter.plugin)) return undefined;
   const view = await standing(commands, { namespace, id });
   const plugin = view?.volume.plugin ?? noteText(body, "plugin");
   if (filter.plugin !== "" && plugin !== filter.plugin) return undefined;

@@ -16,3 +16,7 @@ export const seesNamespace = ({ namespaces }: CallerScope, namespace: string): b
 
 export const seesPlugin = ({ plugins }: CallerScope, plugin: string): boolean =>
   plugins === undefined || plugins.includes(anyName) || plugins.includes(plugin);
+
+/** Of what goes on for long: what was seen at its begin and is seen still. `now` throws where nothing is. */
+export const stillSees = (begun: CallerScope, now: () => CallerScope, namespace: string): boolean =>
+  seesNamespace(begun, namespace) && seesNamespace(now(), namespace);
