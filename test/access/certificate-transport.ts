@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { ChannelCredentials } from "@grpc/grpc-js";
 import { createGrpcChannel, type GrpcChannel, type GrpcChannelOptions } from "@holdfast/shared/grpc/client";
 import { createChannelCredentials } from "@holdfast/shared/grpc/tls-credentials";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createTestAuthority, type TestAuthority, writeCredentials } from "@holdfast/shared/testing/test-authority";
+import { uncertified } from "@holdfast/shared/testing/uncertified";
 import { createCertificateKeeper } from "@holdfast/shared/trust/certificate-keeper";
 import { certifiedRoles } from "@holdfast/shared/trust/spiffe-id";
 import { type Column, callers, columns, type IdentityTransport } from "./callers.ts";
@@ -37,11 +37,7 @@ export const certificateTransport = async (): Promise<IdentityTransport> => {
   for (const column of columns) {
     if (column === "local") continue;
     const { role, name } = callers[column];
-    if (role === "anonymous")
-      credentials.set(
-        column,
-        ChannelCredentials.createSsl(Buffer.from(own.root), null, null, { checkServerIdentity: () => undefined }),
-      );
+    if (role === "anonymous") credentials.set(column, uncertified(own.root));
     else {
       // There is one monitor, and its certificate has no name.
       const id = role === "monitor" ? role : `${role}/${name}`;

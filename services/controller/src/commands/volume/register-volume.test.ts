@@ -345,4 +345,23 @@ describe("CreateVolume", () => {
     expect(world.backend.calls.some((call) => call.startsWith("delete"))).toBe(false);
     expect((await world.volume("data")).state).toBe("AVAILABLE");
   });
+
+  it("answered with the storage of another namespace does not say whose it is; the log does", async () => {
+    const first = await world.makeVolume("data");
+    world.backend.setFacts({ ready: false });
+    const ref = { namespace: "shop", id: "twin" };
+    const { volume } = await world.commands.createVolume(
+      {
+        ...{ ...input("twin"), ...ref, topology: { required: [], preferred: [] } },
+        contentSource: { kind: "none" },
+      },
+      caller,
+    );
+    world.backend.keep(volume.name, first.externalId);
+    world.backend.setFacts({ ready: true });
+    await world.idle();
+    const { blocked, attempts } = (await world.commands.getVolume(ref)).volume;
+    expect(blocked).toMatchObject({ reason: "STORAGE_TAKEN", message: expect.stringContaining("another namespace") });
+    expect(JSON.stringify([blocked, attempts])).not.toContain("default");
+  });
 });

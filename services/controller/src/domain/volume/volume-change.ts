@@ -223,7 +223,7 @@ export const deletionEnded = (volume: VolumeRecord, at: Moment): Change =>
 /** CreateVolume was answered with storage that another record stands for: neither is touched, and nothing is deleted, ever. */
 export const createdTwice = (volume: VolumeRecord, externalId: string, owner: string, at: Moment): Change => {
   if (obligationOf(volume) !== "create") return noChange(volume);
-  const message = `plugin ${volume.plugin} answered CreateVolume of ${volume.name} with ${externalId}, which is the storage of volume ${owner}`;
+  const message = `plugin ${volume.plugin} answered CreateVolume of ${volume.name} with ${externalId}, which is the storage of ${owner}`;
   const failure: Failure = { reason: "STORAGE_TAKEN", message, advice: "block" };
   if (volume.goal === "absent") return gone(plain(volume));
   return createAgain(volume, failure, blockedFor("STORAGE_TAKEN", volume, message, volume.blocked, at.now), at);

@@ -55,7 +55,10 @@ export const createStep: StepHandler<"create"> = async (deps, _step, { volume, t
         plugin,
         external_id: externalId,
       });
-      return (v, at) => createdTwice(v, externalId, key, at);
+      // Whoever may see this volume may not see that one.
+      const same = owner.volume.namespace === volume.namespace;
+      const words = same ? `volume ${key}` : "a volume of another namespace, which the log of this controller names";
+      return (v, at) => createdTwice(v, externalId, words, at);
     },
   });
 };
