@@ -6,10 +6,10 @@ import { AgentLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/intern
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { full } from "../support/full.ts";
 import { type AccessWorld, createAccessWorld } from "./access-world.ts";
-import { askCell, type CellOutcome } from "./ask-cell.ts";
-import { columns, subjects } from "./callers.ts";
+import { answerOf, askCell, type CellOutcome } from "./ask-cell.ts";
+import { columns, namesOf, subjects } from "./callers.ts";
 import { certificateTransport } from "./certificate-transport.ts";
-import { allMethods, type Method } from "./methods.ts";
+import { allMethods, type Method, methodsOf, onController } from "./methods.ts";
 import { expectedOf, type Right, readRights } from "./rights-table.ts";
 
 let world: AccessWorld;
@@ -56,6 +56,35 @@ test("every cell is as the table of rights says", { timeout: 180_000 }, async ()
   expect(differences(cells)).toEqual([]);
   expect(cells.length).toBe(allMethods.length * columns.length * subjects.length);
   expect(cells.length).toBeGreaterThanOrEqual(720);
+});
+
+/** What each list and watch of the API says where nothing is asked for in particular. */
+const saidWithoutFilter = async (caller: "scheduler" | "operator"): Promise<ReadonlyMap<string, string>> => {
+  const said = new Map<string, string>();
+  const open = methodsOf(onController).filter(({ key }) => /^(list|watch|scan)/.test(key));
+  for (const method of open) {
+    const answer = await answerOf(world, method, caller, { plugin: namesOf.own.plugin });
+    said.set(method.rpc.replace("holdfast.v1.", ""), answer);
+  }
+  return said;
+};
+
+test("a list or watch without a filter shows a scheduler nothing of another namespace", {
+  timeout: 60_000,
+}, async () => {
+  const all = await saidWithoutFilter("operator");
+  const own = await saidWithoutFilter("scheduler");
+  // They have something to hide, and it is there.
+  const full = [...all].flatMap(([rpc, text]) => (text.includes("bank") ? [rpc] : []));
+  expect(full).toEqual([
+    ...["VolumeService/ListVolumes", "VolumeService/WatchVolumes", "VolumeService/ListExternalVolumes"],
+    ...["SnapshotService/ListSnapshots", "SnapshotService/ListExternalSnapshots", "SnapshotService/ListSnapshotGroups"],
+    ...["RepairService/ListAudit", "SecretService/ListSecrets", "QuotaService/ListQuotas", "GrantService/ListGrants"],
+  ]);
+  expect([...own].filter(([, text]) => text.includes("bank"))).toEqual([]);
+  const told = [...own].filter(([, text]) => !text.includes("PERMISSION_DENIED"));
+  const seen = told.flatMap(([rpc, text]) => (text.includes("shop") ? [rpc] : []));
+  expect(seen).toEqual(full.filter((rpc) => rpc !== "GrantService/ListGrants"));
 });
 
 const everyRole = ["node", "scheduler", "operator", "controller", "monitor", "local", "anonymous"] as const;

@@ -1,5 +1,5 @@
 /** A controller with two namespaces of two schedulers, and the agent's services with nothing behind them, as one caller after another asks. */
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { Asked } from "@holdfast/controller/api/access/judge-scope";
@@ -10,6 +10,9 @@ import { configSchema } from "@holdfast/controller/config";
 import { agentAccess, agentRules } from "@holdfast/node-agent/api/rules";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { GrantServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/grant";
+import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
+import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
+import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { AccessRow } from "@holdfast/shared/grpc/access";
 import { createGrpcClient } from "@holdfast/shared/grpc/client";
@@ -17,6 +20,7 @@ import { createGrpcServer } from "@holdfast/shared/grpc/server";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createBackend } from "@holdfast/sim-plugin/backend/backend";
 import { createSimPlugin } from "@holdfast/sim-plugin/sim-plugin";
+import type { CompatServiceDefinition } from "nice-grpc";
 import { type Column, type IdentityTransport, namesOf } from "./callers.ts";
 import { onAgent } from "./methods.ts";
 
@@ -48,6 +52,8 @@ export const createAccessWorld = async (transport: IdentityTransport): Promise<A
     socket: path.join(dir, "cp", "sim.sock"),
     backend: createBackend(),
   });
+  const keys = path.join(dir, "secret-keys");
+  await writeFile(keys, `k1 ${Buffer.alloc(32, 7).toString("base64")}\n`, { mode: 0o600 });
   const rows = controllerRules();
   const agentRows = agentRules();
   const ends: (() => Promise<void>)[] = [];
@@ -62,6 +68,7 @@ export const createAccessWorld = async (transport: IdentityTransport): Promise<A
         HOLDFAST_STATE_DIR: path.join(dir, name),
         HOLDFAST_PLUGIN_DIR: path.join(dir, "cp"),
         HOLDFAST_TLS_DIR: transport.tlsDir,
+        HOLDFAST_SECRET_KEYS: keys,
       }),
       { log: quiet, rules: rows },
     );
@@ -81,14 +88,27 @@ export const createAccessWorld = async (transport: IdentityTransport): Promise<A
   const local = await serve("local", (what) => `unix://${path.join(dir, `${what}.sock`)}`);
 
   const channel = transport.dial("operator", remote.controller);
-  const grants = createGrpcClient(GrantServiceDefinition, channel, { log: quiet });
-  const volumes = createGrpcClient(VolumeServiceDefinition, channel, { log: quiet });
+  const clientOf = <Definition extends CompatServiceDefinition>(definition: Definition) =>
+    createGrpcClient(definition, channel, { log: quiet });
+  const [grants, volumes] = [clientOf(GrantServiceDefinition), clientOf(VolumeServiceDefinition)];
+  const [snapshots, secrets] = [clientOf(SnapshotServiceDefinition), clientOf(SecretServiceDefinition)];
+  const quotas = clientOf(QuotaServiceDefinition);
+  const reason = "for the test";
   for (const { namespace, plugin: name } of [namesOf.own, namesOf.other]) {
-    await grants.setGrant({ scheduler: namespace, namespaces: [namespace], plugins: [name], reason: "for the test" });
+    await grants.setGrant({ scheduler: namespace, namespaces: [namespace], plugins: [name], reason });
     await volumes.createVolume({
       ...{ namespace, id: "data", plugin: sim, capacity: { requiredBytes: 1n << 24n }, waitFor },
       capabilities: [{ attachmentMode: 1, accessMode: 1 }],
     });
+    await snapshots.createSnapshot({ namespace, id: "cut", volume: "data", waitFor });
+    await snapshots.createSnapshotGroup({
+      namespace,
+      id: "both",
+      members: [{ volume: "data", snapshot: "one" }],
+      waitFor,
+    });
+    await secrets.putSecret({ namespace, name: `login-of-${namespace}`, values: { user: "u" } });
+    await quotas.setQuota({ namespace, limits: { volumes: 5n }, reason });
   }
   return {
     transport,

@@ -117,3 +117,27 @@ export const askCell = async (
   const channel = world.transport.dial(caller, isOneOf(onAgent) ? agent : controller);
   return await askUnary(createGrpcClient(definition as never, channel, { log }), caller, method, request);
 };
+
+/** What the caller is told, in words: the answer, or the first messages of a watch, or the refusal. */
+export const answerOf = async (
+  world: AccessWorld,
+  { definition, key, responseStream }: Method,
+  caller: Column,
+  request: object,
+): Promise<string> => {
+  const channel = world.transport.dial(caller, world.addressesFor(caller).controller);
+  const client = createGrpcClient(definition as never, channel, { log });
+  const end = new AbortController();
+  const said: unknown[] = [];
+  const timer = setTimeout(() => end.abort(), 500);
+  try {
+    const answer = (client as Readonly<Record<string, Ask>>)[key]?.(request, { signal: end.signal });
+    if (responseStream) for await (const message of answer as AsyncIterable<unknown>) said.push(message);
+    else said.push(await answer);
+  } catch (error) {
+    if (isHoldfastError(error)) said.push(error.reason, error.message, error.metadata);
+  } finally {
+    clearTimeout(timer);
+  }
+  return JSON.stringify(said, (_key, value: unknown) => (typeof value === "bigint" ? String(value) : value));
+};

@@ -240,6 +240,23 @@ describe("a watch without a namespace", () => {
   });
 });
 
+test("of a plugin a scheduler is told neither how many volumes it has nor how its calls go", async () => {
+  expect((await all.plugins.getPlugin({ name: plugin })).plugin).toMatchObject({ volumeCount: 5n, calls: {} });
+  const seen = (await own.plugins.getPlugin({ name: plugin })).plugin;
+  expect(seen).toMatchObject({ name: plugin, volumeCount: 0n });
+  expect(seen?.calls).toBeUndefined();
+});
+
+test("plugins without a grant are in no list", async () => {
+  expect((await own.plugins.listPlugins({})).plugins.map(({ name }) => name)).toEqual([plugin]);
+  grants.set("shop", { ...grant("shop", ["shop", "web"]), plugins: ["another.example.com"] });
+  try {
+    expect((await own.plugins.listPlugins({})).plugins).toEqual([]);
+  } finally {
+    grants.set("shop", grant("shop", ["shop", "web"]));
+  }
+});
+
 test("a watch tells nothing more once the grant is gone, and ends", async () => {
   const [watch] = [own.volumes.watchVolumes({})[Symbol.asyncIterator]()];
   while ((await watch.next()).value?.kind !== WatchKind.WATCH_KIND_SYNCED);

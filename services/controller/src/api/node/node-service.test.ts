@@ -2,6 +2,7 @@ import { WatchKind } from "@holdfast/shared/gen/holdfast/v1/common";
 import {
   type DrainMode,
   DrainStage,
+  type Node,
   NodeState,
   type WatchDrainResponse,
   type WatchNodesResponse,
@@ -12,6 +13,7 @@ import { type ServedApi, serveApi } from "../../../../../test/support/controller
 import { createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
 import type { NodeView } from "../../ports.ts";
 import { nodeMessage } from "./convert-node.ts";
+import { createNodeService } from "./node-service.ts";
 
 let world: World;
 let api: ServedApi;
@@ -271,4 +273,32 @@ describe("plugins", () => {
     expect((await api.plugins.listPlugins({ node: "n9" })).plugins).toEqual([]);
     await expect(api.plugins.getPlugin({ name: "nobody" })).rejects.toMatchObject({ reason: "PLUGIN_NOT_FOUND" });
   });
+});
+
+test("a scheduler is not told which claims of others keep a drain or a fence waiting", async () => {
+  const overdue = { since: 1, remaining: 2, first: "claim data of web on volume bank/vault" };
+  const remarks = () => ({
+    rev: 1,
+    lastHeard: 1,
+    message: "",
+    dispute: undefined,
+    overdue,
+    fenceWaits: "volume bank/vault",
+  });
+  world.nodes.set("n1", {
+    state: "FENCING",
+    fence: { who: "operator/ada", kind: "power-off", since: 1, evidence: "off" } as never,
+  });
+  const seenIn = async (namespaces: readonly string[] | undefined): Promise<string> => {
+    const places = { of: () => ({ placementClass: "c", slots: [] }), count: async () => undefined };
+    const deps = { nodes: world.nodes, places, remarks, scopeOf: () => ({ namespaces, plugins: namespaces }) };
+    const { getNode } = createNodeService(deps as never);
+    const { node } = (await getNode({ name: "n1" }, { identity: { role: "scheduler", name: "s" } } as never)) as {
+      node: Node;
+    };
+    expect(node).toMatchObject({ name: "n1", state: NodeState.NODE_STATE_FENCING });
+    return JSON.stringify([node.blocked, node.stateMessage]);
+  };
+  expect(await seenIn(undefined)).toContain("vault");
+  expect(await seenIn(["shop"])).not.toContain("vault");
 });

@@ -118,3 +118,8 @@ test("filters leave out what they do not name", async () => {
   });
   expect((await list({ ...none, plugin: "other" }, { size: 100, after: undefined })).items).toEqual([]);
 });
+
+test("who sees some namespaces only is told of no node", async () => {
+  const page = await list({ ...none, namespace: "other", inNamespace: true }, { size: 100, after: undefined });
+  expect(page).toEqual({ items: [], next: undefined });
+});
