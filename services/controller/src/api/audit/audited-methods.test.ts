@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
+import { GrantServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/grant";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
@@ -10,6 +11,7 @@ import { expect, test } from "vitest";
 import { auditedMethods } from "./audited-methods.ts";
 
 const withActs = [
+  GrantServiceDefinition,
   NodeServiceDefinition,
   PluginServiceDefinition,
   QuotaServiceDefinition,

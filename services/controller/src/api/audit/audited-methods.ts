@@ -4,6 +4,7 @@
  */
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
+import { GrantServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/grant";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
 import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
@@ -110,6 +111,12 @@ export const auditedMethods: ReadonlyMap<string, AnyAuditedRow | undefined> = ne
     listQuotas: notAudited,
     setQuota: act(({ namespace }) => ({ namespace })),
     deleteQuota: act(({ namespace }) => ({ namespace })),
+  }),
+  ...rowsOf(GrantServiceDefinition, {
+    getGrant: notAudited,
+    listGrants: notAudited,
+    setGrant: act(({ scheduler }) => ({ scheduler })),
+    deleteGrant: act(({ scheduler }) => ({ scheduler })),
   }),
   ...rowsOf(RepairServiceDefinition, {
     getUpgrade: notAudited,
