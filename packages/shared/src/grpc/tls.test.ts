@@ -263,6 +263,13 @@ describe("a client speaks to a controller of its own trust domain alone", () => 
     }
   });
 
+  test("and not in an older TLS", async () => {
+    const { address, seen } = await servedBy(controller, authority, { maxVersion: "TLSv1.2", minVersion: "TLSv1.2" });
+    const error = await failureOf(clientOf(address, await bearing({ path: "csi/node/n1" })).echo.say({ text: "x" }));
+    expect(error.message).toMatch(/protocol version/);
+    expect(seen).toEqual([]);
+  });
+
   test("and never without TLS at an address that has none", async () => {
     const log = createMemoryLogger();
     const server = createGrpcServer({ log });
@@ -295,7 +302,7 @@ async function showing(wish: LeafWish) {
 }
 
 /** The same for a server, which knows no callers. */
-async function servedBy(wish: LeafWish, by = authority) {
+async function servedBy(wish: LeafWish, by = authority, versions: tls.SecureContextOptions = {}) {
   const leaf = await by.issue(wish);
   const seen: string[] = [];
   const server = createServer();
@@ -309,7 +316,10 @@ async function servedBy(wish: LeafWish, by = authority) {
     },
   });
   const pair = { cert_chain: Buffer.from(leaf.certificate + by.root), private_key: Buffer.from(leaf.key) };
-  const port = await server.listen("127.0.0.1:0", ServerCredentials.createSsl(Buffer.from(authority.root), [pair]));
+  const credentials = ServerCredentials.createSsl(Buffer.from(authority.root), [pair]);
+  const context = { ...credentials._getSecureContextOptions(), ...versions };
+  Object.assign(credentials, { _getSecureContextOptions: () => context });
+  const port = await server.listen("127.0.0.1:0", credentials);
   onTestFinished(() => server.forceShutdown());
   return { address: `127.0.0.1:${port}`, seen };
 }

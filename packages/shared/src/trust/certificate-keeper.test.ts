@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { createManualClock, type ManualClock } from "../async/manual-clock.ts";
 import { createMemoryLogger } from "../log/logger.ts";
 import { createMetrics } from "../metrics.ts";
 import { tempDirectory } from "../testing/certified.ts";
@@ -21,10 +22,13 @@ beforeAll(async () => {
   other = await createTestAuthority("test.example", "the next one");
 });
 
+/** As the keeper looks: on the clock, and again at what has changed. */
+const lookMs = 5_000;
+const settleMs = 200;
 const hourMs = 3_600_000;
 const n1: LeafWish = { path: "csi/node/n1" };
 
-function keeping(at: string, name = "n1") {
+function keeping(at: string, name = "n1", clock?: ManualClock) {
   const log = createMemoryLogger();
   const metrics = createMetrics();
   const keeper = createCertificateKeeper({
@@ -33,6 +37,7 @@ function keeping(at: string, name = "n1") {
     wanted: { roles: ["node"], name },
     log,
     metrics,
+    ...(clock === undefined ? {} : { clock }),
   });
   onTestFinished(keeper.stop);
   const changes: string[] = [];
@@ -152,18 +157,35 @@ describe("files that change", () => {
     expect(changes).toEqual(["BB"]);
   });
 
-  test("roots in the middle of their writing, at the end of a whole one: what is there only for a moment is never taken", async () => {
+  test("roots in the middle of their writing, at the end of a whole one: what is there for a moment is never taken", async () => {
+    const clock = createManualClock({ now: Date.now() });
     const { directory, leaf } = await placed({ ...n1, serial: "00aa" }, [other.root, authority.root]);
-    const { keeper, changes } = keeping(directory);
-    for (let turn = 0; turn < 10; turn += 1) {
+    const { keeper, changes } = keeping(directory, "n1", clock);
+    for (let turn = 0; turn < 5; turn += 1) {
       write(directory, "roots", authority.root);
-      await settled(20);
+      await settled(50);
+      // One look finds the half, and the next one that it was written since.
+      await clock.advance(settleMs);
       writeCredentials(directory, leaf, [other.root, authority.root]);
-      await settled(20);
+      await clock.advance(lookMs);
     }
-    await settled();
     expect(changes).toEqual([]);
     expect(keeper.current().roots.match(/BEGIN/g)).toHaveLength(2);
+    write(directory, "roots", authority.root);
+    await clock.advance(2 * lookMs);
+    expect(changes).toEqual(["AA"]);
+  });
+
+  test("the file system tells of them, long before they are looked at on the clock", async () => {
+    const clock = createManualClock({ now: Date.now() });
+    const { directory } = await placed({ ...n1, serial: "00aa" });
+    const { serial } = keeping(directory, "n1", clock);
+    writeCredentials(directory, await authority.issue({ ...n1, serial: "00bb" }), [authority.root]);
+    for (let passed = 0; passed < lookMs / 2 && serial() === "AA"; passed += settleMs / 2) {
+      await settled(50);
+      await clock.advance(settleMs / 2);
+    }
+    expect(serial()).toBe("BB");
   });
 
   test("links that are swapped, as a cluster mounts a secret", async () => {
@@ -198,17 +220,18 @@ describe("files that change", () => {
     await expect.poll(serial).toBe("22");
   });
 
-  test("what stays wrong is told once and shown by the metric; the readiness of the process is no matter of it", async () => {
+  test("what stays wrong is told once and shown by the metric, and what is right again ends that", async () => {
+    const clock = createManualClock({ now: Date.now() });
     const { directory, leaf } = await placed({ ...n1, serial: "00aa" });
-    const { serial, told, metrics } = keeping(directory);
+    const { serial, told, metrics } = keeping(directory, "n1", clock);
     write(directory, "key", "-----BEGIN PRIVATE KEY-----\n");
-    await expect.poll(told).toEqual([expect.stringMatching(/tls\.key is cut off/)]);
-    await settled(1_000);
-    expect(told()).toHaveLength(1);
+    await clock.advance(20 * lookMs);
+    expect(told()).toEqual([expect.stringMatching(/tls\.key is cut off/)]);
     expect(serial()).toBe("AA");
     expect(await metrics.text()).toMatch(/^holdfast_certificate_files_refused 1$/m);
     write(directory, "key", leaf.key);
-    await expect.poll(() => metrics.text()).toMatch(/^holdfast_certificate_files_refused 0$/m);
+    await clock.advance(2 * lookMs);
+    expect(await metrics.text()).toMatch(/^holdfast_certificate_files_refused 0$/m);
     expect(await metrics.text()).toMatch(/^holdfast_certificate_end_seconds 1\d{9}(\.\d+)?$/m);
   });
 
