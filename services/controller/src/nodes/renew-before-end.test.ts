@@ -33,6 +33,12 @@ test("one that comes back with the same certificate is asked at half of what is 
   expect(late.told).toEqual([]);
 });
 
+test("the jitter is whole milliseconds, whatever is left", async () => {
+  const { clock, told } = asked(5 * minuteMs + 3);
+  await clock.advance(5 * minuteMs);
+  expect(told.map(([, jitterMs]) => jitterMs)).toEqual([37_500]);
+});
+
 test("a stream that has ended is asked nothing", async () => {
   const { clock, told, stop } = asked(60 * minuteMs);
   stop();

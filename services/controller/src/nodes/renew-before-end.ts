@@ -25,6 +25,6 @@ export const renewBeforeEnd = ({ clock, notAfter, reconnect }: CertificateEnd): 
   // An agent whose certificate is not renewed comes back with the same one: it is asked ever sooner, and not over and over.
   const askedBefore = left > 2 * leadMs ? leadMs : left / 2;
   return alarm(clock, notAfter - askedBefore, () =>
-    reconnect("a certificate of this connection ends soon", Math.min(mostJitterMs, askedBefore / 4)),
+    reconnect("a certificate of this connection ends soon", Math.floor(Math.min(mostJitterMs, askedBefore / 4))),
   );
 };
