@@ -56,5 +56,6 @@ describe("a controller with certificates", () => {
 
     const plain = await cliRun(["node", "list", "--timeout", "2s"], { address: app.address() });
     expect(plain.code).not.toBe(0);
+    expect(plain.err).toContain("--certs");
   });
 });

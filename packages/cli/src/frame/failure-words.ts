@@ -23,10 +23,16 @@ const ofService = (error: HoldfastError, address: string): CliFailure =>
     next: nextOf(error, address),
   });
 
+/** The connection was made and ended before a word was said, as the library words it. */
+const endedByPeer = /Failed to connect \(|Connection dropped/;
+
 const nextOf = (error: HoldfastError, address: string): readonly string[] => {
   if (error.kind === "unavailable" && error.metadata["namespace"] === undefined)
     return [
       `Is a controller listening on ${address}? Set --address, HOLDFAST_ADDRESS or \`address\` in the config file.`,
+      ...(endedByPeer.test(error.message)
+        ? ["A controller with certificates ends a connection without TLS: name yours by --certs."]
+        : []),
       "What was asked may have been done: the same command again is safe.",
     ];
   const { namespace, volume } = error.metadata;
