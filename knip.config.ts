@@ -41,7 +41,7 @@ const config: KnipConfig = {
     },
     "packages/shared": {
       project: ["src/**/*.ts", "!src/gen/**"],
-      ignoreBinaries: ["flock"],
+      ignoreBinaries: ["flock", "openssl"],
     },
     "packages/*": { project: ["src/**/*.ts", "!src/gen/**"] },
     "packages/local-driver": { project: ["src/**/*.ts"], ignoreBinaries: ["mount"] },

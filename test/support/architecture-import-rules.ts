@@ -34,6 +34,11 @@ const libraryHomes: readonly Home[] = [
     library: /^@opentelemetry\/(?!api$)/,
     homes: /^packages\/shared\/src\/telemetry(?:\/|\.ts$)/,
   },
+  {
+    name: "@peculiar/x509",
+    library: /^(?:@peculiar\/|reflect-metadata$)/,
+    homes: /^packages\/shared\/src\/trust\/make-certificate\.ts$/,
+  },
   { name: "prom-client", library: /^prom-client$/, homes: /^packages\/shared\/src\/metrics\.ts$/ },
   { name: "pino", library: /^pino(?:\/|$)/, homes: /^packages\/shared\/src\/log\// },
   { name: "grpc-js", library: /^@grpc\//, homes: /^packages\/(?:shared\/src\/grpc|sim-plugin\/src\/role)\// },

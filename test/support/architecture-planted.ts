@@ -93,6 +93,11 @@ export const planted: readonly Planted[] = [
   { rule: "R4", files: one(api, 'import { Redis } from "ioredis";'), expect: /ioredis/ },
   {
     rule: "R4",
+    files: one("packages/shared/src/trust/authority.ts", 'const x509 = await import("@peculiar/x509");'),
+    expect: /@peculiar\/x509/,
+  },
+  {
+    rule: "R4",
     files: one("services/controller/src/store/redis/redis-store.ts", 'import { DatabaseSync } from "node:sqlite";'),
     expect: /node:sqlite/,
   },

@@ -12,9 +12,9 @@ export const readDurableText = (file: string): string | undefined => {
   }
 };
 
-/** On disk when it returns: the text, and its name. */
-export const writeDurableText = (file: string, text: string): void => {
-  const fd = openSync(`${file}.new`, "w", 0o600);
+/** On disk when it returns: the text, and its name. Without a mode its owner alone may read it. */
+export const writeDurableText = (file: string, text: string, mode = 0o600): void => {
+  const fd = openSync(`${file}.new`, "w", mode);
   try {
     const bytes = Buffer.from(text, "utf8");
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at);
@@ -24,7 +24,12 @@ export const writeDurableText = (file: string, text: string): void => {
   }
   renameSync(`${file}.new`, file);
   // The new name too: a power loss must not bring the text before it back.
-  const folder = openSync(path.dirname(file), "r");
+  syncDirectory(path.dirname(file));
+};
+
+/** On disk when it returns: which names the directory has, and for which files. */
+export const syncDirectory = (directory: string): void => {
+  const folder = openSync(directory, "r");
   try {
     fsyncSync(folder);
   } finally {

@@ -52,6 +52,12 @@ export function takeApart(contents: readonly string[]): CredentialTexts | Unusab
   return contents.length === 1 ? ofBundle(certificate) : ofFiles(certificate, key, roots);
 }
 
+/** What is there now, for a reader that looks once. */
+export function readCredentialTexts(at: string): CredentialTexts | Unusable {
+  const { contents } = readCredentialFiles(at);
+  return isUnusable(contents) ? contents : takeApart(contents);
+}
+
 const cut = (name: string): Unusable => ({ wrong: `${name} is cut off: a block has no end` });
 
 function ofFiles(certificate: string, key: string, roots: string): CredentialTexts | Unusable {

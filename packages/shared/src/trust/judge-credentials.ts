@@ -95,5 +95,5 @@ function pathToRoot(
   return undefined;
 }
 
-const isIssuedBy = (certificate: X509Certificate, issuer: X509Certificate): boolean =>
+export const isIssuedBy = (certificate: X509Certificate, issuer: X509Certificate): boolean =>
   issuer.ca && certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);

@@ -38,3 +38,15 @@ export function parseSpiffeId(text: string): SpiffeId | undefined {
 export function formatSpiffeId({ trustDomain: domain, role, name }: SpiffeId): string {
   return `spiffe://${domain}/${path}/${role}${name === "" ? "" : `/${name}`}`;
 }
+
+export const isTrustDomain = (text: string): boolean => trustDomain.test(text);
+
+/** For messages about a name that a person wrote. */
+export const namesThereAre =
+  "controller/ID, node/NAME, scheduler/NAME, operator/NAME or monitor, of 1 to 128 of A-Z, a-z, 0-9, '.', '_' and '-'; a node as its HOLDFAST_NODE says";
+
+/** `role/name`, as a person writes it and as it stands in the id. */
+export function parseCertifiedName(text: string): Pick<SpiffeId, "role" | "name"> | undefined {
+  const found = parseSpiffeId(`spiffe://any/${path}/${text}`);
+  return found === undefined ? undefined : { role: found.role, name: found.name };
+}
