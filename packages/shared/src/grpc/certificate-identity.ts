@@ -15,12 +15,15 @@ import {
   identityHeader,
 } from "./identity.ts";
 
+/** `name` is `role/name`. */
+export type IsDenied = (certificate: Pick<CallerCertificate, "serial" | "notBefore">, name: string) => boolean;
+
 export interface CertificateIdentityOptions {
   /** Of this process's own certificate; asked for at each call, as the certificate may be replaced. */
   readonly trustDomain: () => string;
   readonly now?: () => number;
   /** Asked at each call: a connection outlives the moment at which a certificate is denied. */
-  readonly isDenied?: (certificate: CallerCertificate) => boolean;
+  readonly isDenied?: IsDenied;
 }
 
 export function createCertificateIdentity(options: CertificateIdentityOptions): IdentityReader {
@@ -55,7 +58,7 @@ export function createCertificateIdentity(options: CertificateIdentityOptions): 
     if (certificate === undefined) return identity;
     const wrong = judge(certificate, identity, trustDomain(), now());
     if (wrong !== undefined) throw refused("CERTIFICATE_REFUSED", wrong);
-    if (isDenied(certificate))
+    if (isDenied(certificate, formatIdentity(identity)))
       throw refused(
         "CERTIFICATE_DENIED",
         `certificate ${certificate.serial} of ${formatIdentity(identity)} is on the deny list; get another one`,

@@ -29,7 +29,7 @@ import { defaultMaxMessageBytes } from "./message-limits.ts";
 import { refuseOpenPlaintext } from "./plain-listener.ts";
 import { loadReflection } from "./reflection.ts";
 import { createServerCredentials } from "./tls-credentials.ts";
-import { createTlsPeers } from "./tls-peers.ts";
+import { createTlsPeers, type TlsPeerOptions } from "./tls-peers.ts";
 import { clearStaleSocket } from "./unix-socket.ts";
 
 export interface ServerLimits extends CallLimits {
@@ -62,7 +62,9 @@ export interface GrpcServerOptions {
   readonly socketMode?: number;
 }
 
-export interface ServerCertificates extends Pick<CertificateIdentityOptions, "isDenied"> {
+export interface ServerCertificates
+  extends Pick<CertificateIdentityOptions, "isDenied">,
+    Pick<TlsPeerOptions, "onDenied"> {
   readonly keeper: CertificateKeeper;
 }
 
@@ -149,8 +151,9 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       }
       const port = await bind(
         () =>
-          onListening(credentials === undefined ? () => undefined : createTlsPeers(options), () =>
-            server.listen(formatAddress(parseAddress(text)), credentials),
+          onListening(
+            credentials === undefined ? () => undefined : createTlsPeers({ ...options, ...certificates }),
+            () => server.listen(formatAddress(parseAddress(text)), credentials),
           ),
         text,
       );
