@@ -30,6 +30,7 @@ import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
 import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
 import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import { TrustServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/trust";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { createGrpcChannel, createGrpcClient, type GrpcChannel } from "@holdfast/shared/grpc/client";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
@@ -52,6 +53,7 @@ const onController = [
   QuotaServiceDefinition,
   GrantServiceDefinition,
   EventServiceDefinition,
+  TrustServiceDefinition,
 ];
 /** On the controller's address for agents, and there alone. */
 const forAgents = [ControllerLinkServiceDefinition];

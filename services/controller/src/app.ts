@@ -42,6 +42,7 @@ import { measureDamage, measureStanding } from "./standing-metrics.ts";
 import { wireState } from "./state-wiring.ts";
 import { openStore } from "./store/open-store.ts";
 import { accessOf } from "./store/redis/redis-access.ts";
+import { denialOf, wireTrust } from "./trust-wiring.ts";
 
 export const controllerVersion = "0.1.0";
 
@@ -113,7 +114,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     let wakeVolume = (_key: string): void => undefined;
     let route: RouteOf = () => undefined;
     let learnOfCut: ChangeFeedDeps["learnOfCut"] = () => undefined;
-    const { damages, quotas, accessGrants, cuts, nodeStore, registry, pluginRecords, learnedLimits, records } =
+    const { damages, quotas, accessGrants, denials, cuts, nodeStore, registry, pluginRecords, learnedLimits, records } =
       await wireRecords({
         store,
         clock,
@@ -193,6 +194,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       pluginRecords,
       learnedLimits,
       accessGrants,
+      denials,
       secrets: kept,
       changes,
       learned,
@@ -223,7 +225,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       signal: work.signal,
     });
-    const servers = wireServers({ ...access, config, gate, lifecycle, log, metrics });
+    const servers = wireServers({ ...access, config, gate, lifecycle, log, metrics, denied: denialOf(denials) });
     const figures = wireFigures({ ...acting, repair, profiles: pluginRecords, config, random, metrics });
     const api = {
       commands,
@@ -254,6 +256,10 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     const snapshots = wireSnapshots({ ...command, ...api, ...acting, metrics, slots: reconciler.slots, failpoint });
     learnOfCut = snapshots.reconciler.learnOf;
+    const trust = await wireTrust({
+      ...{ clock, ids, tracing, log, metrics, damages, denials, store, nodeStore, config, signal: work.signal },
+      ...{ keeper: servers.keeper, audit: repair.audit, around, agentAddress: () => listening.agents },
+    });
     const services = {
       snapshots: snapshots.service,
       nodes: nodeParts.nodes,
@@ -261,12 +267,14 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       placement: placement.service,
       ...wireApi({ api, secrets: kept.commands, stats: figures.stats, records, plugins, tracing }),
       ...repair.services,
+      trust: trust.service,
     };
     const names = addControllerServices(servers.server, services, around);
 
     await lifecycle.start("reconciler", async () => {
       inBackground("settling who calls which plugin", drivers.run());
       inBackground("looking after stored secrets", kept.upkeep.run(work.signal));
+      if (trust.renewOwn !== undefined) inBackground("renewing the certificate", trust.renewOwn());
       for (const [what, task] of nodeParts.background()) inBackground(what, task);
       inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal: work.signal }));
       inBackground("looking at the condition of volumes", figures.lookAtVolumes());
@@ -281,7 +289,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       ...{ ...nodeParts, ...servers, admission, streams, clock, log },
       endOfTurn: setImmediate,
     });
-    listening = await servers.listen(names, linkService);
+    listening = await servers.listen(names, linkService, trust.addForAgents);
     log.info("ready", { ...listening, controller: id, incarnation, store: store.kind });
   };
 

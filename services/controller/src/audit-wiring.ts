@@ -46,8 +46,8 @@ export const wireAudit = async (parts: AuditParts) => {
   });
   return {
     acts,
-    /** Around the calls of each service. No caller has a certificate yet. */
-    around: createAuditMiddleware({ acts, tracing, serialOf: () => undefined }),
+    /** Around the calls of each service. */
+    around: createAuditMiddleware({ acts, tracing, serialOf: ({ identity }) => identity.certificate?.serial }),
     /** Each call of a plugin, as it ends. */
     onCall(report: CallReport): void {
       measure.onCall(report);

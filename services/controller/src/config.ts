@@ -44,6 +44,12 @@ export const configSchema = defineConfig({
     default: "127.0.0.1:7601",
   }),
   ...trustSettings,
+  caDir: optional(
+    pathSetting({
+      env: "HOLDFAST_CA_DIR",
+      doc: "Directory with tls.crt, tls.key and ca.crt of the authority that this controller issues certificates by, as `holdfast ca init` makes it; read for each certificate. Without it none are issued.",
+    }),
+  ),
   store: optional(store),
   storeMigrate: optional({
     ...store,

@@ -5,6 +5,7 @@ import type { LearnedLimits } from "./records/attachment/learned-limits.ts";
 import type { ChangeFeedDeps, Told } from "./records/change-feed.ts";
 import type { Changes } from "./records/changes.ts";
 import type { PluginRecords } from "./records/plugin-records.ts";
+import type { DenialRecords } from "./records/trust/denial-records.ts";
 import type { VolumeRecords } from "./records/volume/volume-records.ts";
 
 export interface FeedParts {
@@ -14,6 +15,7 @@ export interface FeedParts {
   readonly secrets: { readonly changed: ChangeFeedDeps["secretChanged"]; readonly forgetAll: () => void };
   readonly learnedLimits: LearnedLimits;
   readonly accessGrants: AccessGrants;
+  readonly denials: DenialRecords;
   readonly changes: Changes;
   /** Something of the volume was committed elsewhere: by another controller, or by a former life of this one. */
   readonly learned: (key: string, told: Told) => void;
@@ -22,7 +24,7 @@ export interface FeedParts {
 }
 
 export const wireFeed = (deps: FeedParts): Omit<ChangeFeedDeps, "store" | "clock" | "log" | "signal"> => {
-  const { records, registry, pluginRecords, learnedLimits, accessGrants, secrets, changes } = deps;
+  const { records, registry, pluginRecords, learnedLimits, accessGrants, denials, secrets, changes } = deps;
   return {
     records: {
       learnOf(key, told) {
@@ -35,13 +37,15 @@ export const wireFeed = (deps: FeedParts): Omit<ChangeFeedDeps, "store" | "clock
     async lookAgain() {
       records.forgetAll();
       secrets.forgetAll();
-      await Promise.all([registry.load(), pluginRecords.load(), learnedLimits.load(), accessGrants.load()]);
+      const loading = [registry, pluginRecords, learnedLimits, accessGrants, denials].map((kept) => kept.load());
+      await Promise.all(loading);
     },
     learnOfPlugin: pluginRecords.learnOf,
     learnOfNode: registry.learnOf,
     secretChanged: secrets.changed,
     learnOfLimit: learnedLimits.learnOf,
     learnOfGrant: accessGrants.learnOf,
+    learnOfDenial: denials.learnOf,
     learnOfCut: deps.learnOfCut,
     changes,
   };

@@ -10,6 +10,7 @@ import { createDamagedRecords, type DamagedRecords } from "./records/damaged-rec
 import { createPluginRecords, type PluginRecords } from "./records/plugin-records.ts";
 import { createQuotaRecords, type QuotaRecords } from "./records/quota/quota-records.ts";
 import { type CutRecords, createCutRecords } from "./records/snapshot-records.ts";
+import { createDenialRecords, type DenialRecords } from "./records/trust/denial-records.ts";
 import type { GrantTerms } from "./records/volume/change-options.ts";
 import { createVolumeRecords, type VolumeRecords, type VolumeRecordsDeps } from "./records/volume/volume-records.ts";
 
@@ -29,6 +30,7 @@ export interface WiredRecords {
   readonly registry: NodeRegistry;
   readonly pluginRecords: PluginRecords;
   readonly learnedLimits: LearnedLimits;
+  readonly denials: DenialRecords;
   readonly records: VolumeRecords;
 }
 
@@ -45,6 +47,8 @@ export const wireRecords = async (wiring: RecordWiring): Promise<WiredRecords> =
   await pluginRecords.load();
   const learnedLimits = createLearnedLimits(deps);
   await learnedLimits.load();
+  const denials = createDenialRecords(deps);
+  await denials.load();
   const attachLimit = createAttachLimits({
     nodes: registry,
     profileOf: pluginRecords.of,
@@ -57,5 +61,5 @@ export const wireRecords = async (wiring: RecordWiring): Promise<WiredRecords> =
   const cuts = createCutRecords(counting);
   const records = createVolumeRecords({ ...counting, attachLimit, linked });
   pluginRecords.onChange(records.slots.limitsChanged);
-  return { damages, quotas, accessGrants, cuts, nodeStore, registry, pluginRecords, learnedLimits, records };
+  return { damages, quotas, accessGrants, denials, cuts, nodeStore, registry, pluginRecords, learnedLimits, records };
 };

@@ -7,7 +7,7 @@ import { createAdminServer } from "@holdfast/shared/http/admin-server";
 import type { Lifecycle } from "@holdfast/shared/lifecycle";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
-import { createCertificateKeeper } from "@holdfast/shared/trust/certificate-keeper";
+import { type CertificateKeeper, createCertificateKeeper } from "@holdfast/shared/trust/certificate-keeper";
 import type { ControllerConfig } from "./config.ts";
 import type { LinkService } from "./nodes/link-service.ts";
 import type { StoreGate } from "./ports.ts";
@@ -20,6 +20,8 @@ export interface ServerParts {
   readonly lifecycle: Pick<Lifecycle, "start">;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** Which certificates no call is taken with. */
+  readonly denied: Pick<ServerCertificates, "isDenied" | "onDenied">;
 }
 
 /** Callers who sent no deadline may ask for the longest wait that there is. */
@@ -52,8 +54,13 @@ export interface Servers {
   /** Of this controller's certificate. */
   readonly ownEnd: () => number | undefined;
   /** Serves those, and says so; answers where it listens. */
-  listen(services: readonly string[], link: LinkService): Promise<Listening>;
+  listen(services: readonly string[], link: LinkService, addTrust: AddForAgents): Promise<Listening>;
+  /** Of this controller; undefined where there is no TLS. */
+  readonly keeper: CertificateKeeper | undefined;
 }
+
+/** Serves what agents may ask about certificates, some of them before they have one; answers its name. */
+export type AddForAgents = (server: Pick<GrpcServer, "add">) => string;
 
 /** Of this controller; undefined where there is no TLS. Throws when its files cannot be used. */
 export const openCertificates = ({ config, log, metrics }: Pick<ServerParts, "config" | "log" | "metrics">) =>
@@ -94,9 +101,10 @@ export const createAgentServer = (
     },
   });
 
-export const wireServers = ({ config, trust, access, gate, lifecycle, log, metrics }: ServerParts): Servers => {
+export const wireServers = ({ config, trust, access, gate, lifecycle, log, metrics, denied }: ServerParts): Servers => {
   const { insecure } = config;
-  const certificates = openCertificates({ config, log, metrics });
+  const opened = openCertificates({ config, log, metrics });
+  const certificates = opened && { ...opened, ...denied };
   const server = createGrpcServer({
     log,
     metrics,
@@ -121,12 +129,15 @@ export const wireServers = ({ config, trust, access, gate, lifecycle, log, metri
     server,
     surround: agents.surround,
     ownEnd: () => certificates?.keeper.current().notAfter,
-    async listen(services, link) {
+    keeper: certificates?.keeper,
+    async listen(services, link, addTrust) {
       const at = { address: "", agents: "" };
+      const agentServices = ["", ServeWireDefinition.fullName];
       await lifecycle.start("certificates", () => certificates?.keeper.stop);
       // Before the schedulers' one: what they ask first needs the agents, and what they asked last is done over these streams.
       await lifecycle.start("gRPC of agents", async () => {
         agents.add(ServeWireDefinition, link);
+        agentServices.push(addTrust(agents));
         at.agents = await agents.listen(config.agentListen);
         return async () => {
           await link.leave(config.stopGrace);
@@ -144,7 +155,7 @@ export const wireServers = ({ config, trust, access, gate, lifecycle, log, metri
         return () => admin.stop();
       });
       for (const service of ["", ...services]) server.setServing(service, true);
-      for (const service of ["", ServeWireDefinition.fullName]) agents.setServing(service, true);
+      for (const service of agentServices) agents.setServing(service, true);
       return at;
     },
   };

@@ -97,7 +97,7 @@ export const startControllerLife = async (deps: ControllerLifeDeps) => {
     drivers?.keeps(target.plugin, key) === false ? undefined : plugins.instance(target);
   const ownLives = { issuer, isFormerLife: (other: string) => other.startsWith(`${id}/`) && other !== issuer };
   const common = { store, clock, ids, issuer, changes, route, log, signal };
-  const { cuts, registry, pluginRecords, learnedLimits, records } = await wireRecords({
+  const { cuts, registry, pluginRecords, learnedLimits, denials, records } = await wireRecords({
     grants: undefined,
     ...common,
     graceMs,
@@ -247,7 +247,8 @@ export const startControllerLife = async (deps: ControllerLifeDeps) => {
     const { learned } = reconciler;
     const { learnOf: learnOfCut } = snapshots.reconciler;
     const heard = { changed: forgetSecret, forgetAll: stored.forgetAll };
-    const parts = { records, registry, pluginRecords, learnedLimits, changes, learned, learnOfCut, inBackground };
+    const kept = { records, registry, pluginRecords, learnedLimits, denials };
+    const parts = { ...kept, changes, learned, learnOfCut, inBackground };
     const accessGrants = createAccessGrants({ store, clock, ids, signal });
     const feed = wireFeed({ ...parts, accessGrants, secrets: heard });
     inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal }));

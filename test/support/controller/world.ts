@@ -301,6 +301,7 @@ export const createWorld = async (
         learnOfPlugin: pluginRecords.learnOf,
         learnOfLimit: learned.learnOf,
         learnOfGrant: async () => undefined,
+        learnOfDenial: async () => undefined,
         learnOfCut: () => undefined,
         secretChanged: () => undefined,
         changes,

@@ -8,6 +8,7 @@ import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
 import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
 import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import { TrustServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/trust";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import type { CallMiddleware, GrpcServer } from "@holdfast/shared/grpc/server";
@@ -26,6 +27,7 @@ export interface ControllerServices {
   readonly quotas: Implementation<typeof QuotaServiceDefinition>;
   readonly grants: Implementation<typeof GrantServiceDefinition>;
   readonly events: Implementation<typeof EventServiceDefinition>;
+  readonly trust: Implementation<typeof TrustServiceDefinition>;
 }
 
 /**
@@ -56,5 +58,6 @@ export const addControllerServices = (
     add(QuotaServiceDefinition, services.quotas),
     add(GrantServiceDefinition, services.grants),
     add(EventServiceDefinition, services.events),
+    add(TrustServiceDefinition, services.trust),
   ];
 };

@@ -4,7 +4,8 @@
  * Format 1: as of the releases before there was a second one. Format 2: a node's record without an address, as agents listen nowhere.
  * Format 3: records of volumes, snapshots and groups with bars, which earlier releases neither keep nor heed.
  * Format 4: quotas of namespaces, which earlier releases do not count for; volumes restored as a set, of which those do not take back
- * the others when one fails; pools of attach slots, which those do not compare; grants of schedulers, which those cannot read.
+ * the others when one fails; pools of attach slots, which those do not compare; grants of schedulers, tokens of nodes and denied
+ * certificates, of which those know no kind.
  */
 export interface StoreFormats {
   readonly oldest: number;
@@ -25,6 +26,9 @@ export const formatWithPools = 4;
 
 /** A store of this format and of later ones may have grants of schedulers. */
 export const formatWithGrants = 4;
+
+/** A store of this format and of later ones may have tokens of nodes and denied certificates. */
+export const formatWithTrust = 4;
 
 /** Volumes are restored as a set in a store of this format and of later ones. */
 export const formatWithRestores = 4;

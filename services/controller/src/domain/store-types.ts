@@ -16,7 +16,9 @@ export type AggregateKind =
   | "audit"
   | "orphan"
   | "quota"
-  | "grant";
+  | "grant"
+  | "node-token"
+  | "denial";
 
 export interface AggregateRef {
   readonly kind: AggregateKind;

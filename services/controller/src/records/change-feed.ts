@@ -25,6 +25,8 @@ export interface ChangeFeedDeps {
   readonly learnOfLimit: (slots: string) => Promise<void>;
   /** Another controller wrote the grant of a scheduler. */
   readonly learnOfGrant: (scheduler: string) => Promise<void>;
+  /** Another controller denied a certificate; by what it named. */
+  readonly learnOfDenial: (subject: string) => Promise<void>;
   /** Another controller wrote a snapshot or a group of them. */
   readonly learnOfCut: (key: string, told: Told) => void;
   readonly changes: Changes;
@@ -77,8 +79,8 @@ const fieldsOf = (body: string): Readonly<Record<string, unknown>> => {
  * looked at again. Rejects when aborted.
  */
 export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
-  const { store, records, lookAgain, learnOfPlugin, learnOfNode, learnOfLimit, learnOfCut, changes } = deps;
-  const { clock, log, signal } = deps;
+  const { store, records, lookAgain, learnOfPlugin, learnOfNode, learnOfLimit, learnOfCut, learnOfDenial } = deps;
+  const { changes, clock, log, signal } = deps;
   /** undefined: events were missed, or none was followed yet. */
   let position: string | undefined;
   let round = linkSignals(signal);
@@ -91,6 +93,7 @@ export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
     if (ref.kind === "volume") return records.learnOf(ref.key, readBody(event));
     if (ref.kind === "attach-limit") return learnOfLimit(ref.key);
     if (ref.kind === "grant") return deps.learnOfGrant(ref.key);
+    if (ref.kind === "denial") return learnOfDenial(ref.key);
     if (ref.kind === "snapshot" || ref.kind === "group") return void learnOfCut(keyOfCut(ref), readBody(event));
     return ref.kind === "plugin" ? learnOfPlugin(ref.key) : undefined;
   };

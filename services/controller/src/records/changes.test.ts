@@ -115,6 +115,7 @@ describe("the feed of other controllers' changes", () => {
       learnOfNode: took,
       learnOfLimit: took,
       learnOfGrant: took,
+      learnOfDenial: took,
       learnOfCut: (cut) => void learned.push(cut),
       secretChanged: ({ namespace, name }) => void learned.push(`${namespace}/${name}`),
       changes,

@@ -120,6 +120,8 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
           "orphan",
           "quota",
           "grant",
+          "node-token",
+          "denial",
         ] as const;
         const all = kinds.map((kind, n) => write(key, 0, `${n}`, { ref: ref(key, kind) }));
         expect(await store.commit(commitOf(all))).toMatchObject({ ok: true, revs: kinds.map(() => 1) });

@@ -14,6 +14,7 @@ import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
 import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
 import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import { TrustServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/trust";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import {
   type AccessRow,
@@ -22,7 +23,9 @@ import {
   accessRows,
   type Role,
 } from "@holdfast/shared/grpc/access";
+import { roles } from "@holdfast/shared/grpc/identity";
 import { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
+import { certifiedRoles } from "@holdfast/shared/trust/spiffe-id";
 import type { TsProtoServiceDefinition } from "nice-grpc";
 import type { Asked, SecretAsked } from "./judge-scope.ts";
 
@@ -220,6 +223,15 @@ const rows: AccessRows<Asked> = new Map<string, AccessRow<Asked>>([
     deleteGrant: operator,
   }),
   ...table(EventServiceDefinition, { watchEvents: filtered }),
+  ...table(TrustServiceDefinition, {
+    createNodeToken: operator,
+    // A node that has no certificate yet has a token.
+    enrol: open(roles),
+    // Of whoever the certificate names; whose is not renewed, the handler says.
+    renew: open(certifiedRoles),
+    revoke: decided,
+    listRevoked: open(watchers),
+  }),
   ...table(AgentLinkServiceDefinition, {
     // Without a name its handler says all that is wrong with it.
     register: within(["node"], ({ header }) =>

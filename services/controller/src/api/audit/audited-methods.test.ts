@@ -6,6 +6,7 @@ import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin
 import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
 import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
+import { TrustServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/trust";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { expect, test } from "vitest";
 import { auditedMethods } from "./audited-methods.ts";
@@ -17,6 +18,7 @@ const withActs = [
   QuotaServiceDefinition,
   RepairServiceDefinition,
   SecretServiceDefinition,
+  TrustServiceDefinition,
   VolumeServiceDefinition,
 ];
 

@@ -12,6 +12,7 @@ import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
 import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
 import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import { TrustServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/trust";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { ActSubject } from "../../audit/act-audit.ts";
 
@@ -117,6 +118,14 @@ export const auditedMethods: ReadonlyMap<string, AnyAuditedRow | undefined> = ne
     listGrants: notAudited,
     setGrant: act(({ scheduler }) => ({ scheduler })),
     deleteGrant: act(({ scheduler }) => ({ scheduler })),
+  }),
+  ...rowsOf(TrustServiceDefinition, {
+    listRevoked: notAudited,
+    createNodeToken: act(({ node }) => ({ node })),
+    enrol: act(({ node }) => ({ node })),
+    // The certificate that it rests on is the caller's own.
+    renew: act(() => ({})),
+    revoke: act(({ subject }) => ({ certificate: subject })),
   }),
   ...rowsOf(RepairServiceDefinition, {
     getUpgrade: notAudited,

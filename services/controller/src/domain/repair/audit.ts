@@ -31,6 +31,8 @@ export interface AuditSubject {
   readonly controller?: string;
   /** Whose grant it is. */
   readonly scheduler?: string;
+  /** Its serial number, or the name in it. */
+  readonly certificate?: string;
   /** Of the store. */
   readonly format?: string;
 }

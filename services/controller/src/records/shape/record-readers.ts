@@ -9,6 +9,8 @@ import { readOrphan } from "../orphan-records.ts";
 import { readPlugin } from "../plugin-records.ts";
 import { readQuota } from "../quota/quota-records.ts";
 import { decodeCut, decodeCutTombstone } from "../snapshot-codec.ts";
+import { readDenial } from "../trust/denial-records.ts";
+import { readNodeToken } from "../trust/token-records.ts";
 import { decodeClaimTombstone, decodeDeleteMark, decodeVolume, decodeVolumeTombstone } from "../volume/volume-codec.ts";
 import { type RecordReader, recordReader } from "./record-reader.ts";
 import { secretShape } from "./record-shapes.ts";
@@ -32,6 +34,8 @@ const readers: Record<Exclude<AggregateKind, "tombstone">, RecordReader<unknown>
   orphan: readOrphan,
   quota: readQuota,
   grant: readAccessGrant,
+  "node-token": readNodeToken,
+  denial: readDenial,
 };
 
 const tombstoneReader = (key: string): RecordReader<unknown> => {

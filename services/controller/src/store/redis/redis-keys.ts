@@ -16,6 +16,8 @@ const letters: Readonly<Record<AggregateKind, string>> = {
   orphan: "o",
   quota: "q",
   grant: "r",
+  "node-token": "j",
+  denial: "d",
 };
 const kinds: ReadonlyMap<string, AggregateKind> = new Map(
   Object.entries(letters).map(([kind, letter]) => [letter, kind as AggregateKind]),
