@@ -23,7 +23,7 @@ import { promisedOf } from "./domain/promise.ts";
 import type { FailpointName } from "./failpoints.ts";
 import { readHostIdentity } from "./host-identity.ts";
 import { readHostProof } from "./host-proof.ts";
-import { openCertificates } from "./link-certificates.ts";
+import { keepCertificates } from "./link-certificates.ts";
 import { createLocalServer } from "./local-server.ts";
 import { wireFoundPlugins } from "./plugin-wiring.ts";
 import { createFingerprintBoard } from "./plugins/fingerprint-board.ts";
@@ -88,7 +88,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       telemetryPart(config, { service: "holdfast-node-agent", version: agentVersion, instance, log }),
     );
 
-    const credentials = openCertificates({ config, log, metrics, signal: lifecycle.signal });
+    const credentials = await keepCertificates({ config, log, metrics, signal: lifecycle.signal });
     const { machineId, bootId } = await readHostIdentity(config.machineIdFile, overrides.bootId);
     const proof = await readHostProof(config.hostIdentity);
     if (proof.identity === "")

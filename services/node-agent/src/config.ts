@@ -14,6 +14,7 @@ import {
   tcpAddressSetting,
 } from "@holdfast/shared/config/setting";
 import { trustSettings } from "@holdfast/shared/config/trust-settings";
+import { pinPattern } from "@holdfast/shared/trust/authority";
 import { defaultAllowedOptions, defaultForcedOptions } from "./domain/mount-options.ts";
 import { maxRootBytes } from "./domain/paths.ts";
 import { failpointNames } from "./failpoints.ts";
@@ -118,6 +119,23 @@ const proxy = (() => {
   return optional({ ...base, parse });
 })();
 
+const enrolSettings = {
+  enrolTokenFile: optional(
+    pathSetting({
+      env: "HOLDFAST_ENROL_TOKEN_FILE",
+      doc: "File with a token of `holdfast node token`: an agent without a certificate in HOLDFAST_TLS_DIR enrols with it at its start.",
+    }),
+  ),
+  enrolPin: optional(
+    stringSetting({
+      env: "HOLDFAST_ENROL_PIN",
+      doc: "Pin of the root that the controllers lead to, as `holdfast node token` prints it; a token is sent to nothing else.",
+      pattern: pinPattern,
+      hint: "has to be sha256: and 64 hexadecimal digits",
+    }),
+  ),
+};
+
 /** `mount -o` reads the list as it stands. */
 const mountOptions = (init: { readonly env: string; readonly doc: string; readonly default: readonly string[] }) => {
   const base = listSetting(init);
@@ -147,6 +165,7 @@ export const configSchema = defineConfig({
   controllers,
   proxy,
   ...trustSettings,
+  ...enrolSettings,
   localListen,
   localGroup: optional(
     stringSetting({

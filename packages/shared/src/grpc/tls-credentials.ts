@@ -7,8 +7,8 @@
  * TC3 A client speaks to a controller of its own trust domain and to nothing else, however its certificate was signed.
  */
 import { constants } from "node:crypto";
-import type { PeerCertificate } from "node:tls";
-import { type ChannelCredentials, ServerCredentials } from "@grpc/grpc-js";
+import { createSecureContext, type PeerCertificate } from "node:tls";
+import { ChannelCredentials, ServerCredentials } from "@grpc/grpc-js";
 import type { CertificateKeeper } from "../trust/certificate-keeper.ts";
 import { isUnfit, readLeaf } from "../trust/leaf.ts";
 import { formatSpiffeId } from "../trust/spiffe-id.ts";
@@ -58,12 +58,18 @@ export function createChannelCredentials(keeper: CertificateKeeper): ChannelCred
   );
 }
 
+/** Of a client that has no certificate yet, and one root. Without a trust domain it is that of the server's own certificate. */
+export const createPinnedCredentials = (root: string, trustDomain: string | undefined): ChannelCredentials =>
+  ChannelCredentials.createFromSecureContext(createSecureContext({ ca: root, minVersion: "TLSv1.3" }), {
+    checkServerIdentity: (_host, certificate) => judgeServer(certificate, trustDomain),
+  });
+
 /** TC3. Node calls it once the chain is verified, and compares no URI itself. */
-function judgeServer({ raw }: PeerCertificate, trustDomain: string): Error | undefined {
+function judgeServer({ raw }: PeerCertificate, trustDomain: string | undefined): Error | undefined {
   const leaf = readLeaf(raw);
   if (isUnfit(leaf)) return new Error(`the server's certificate names nobody: ${leaf.wrong}`);
   const { id } = leaf;
-  if (id.trustDomain !== trustDomain)
+  if (trustDomain !== undefined && id.trustDomain !== trustDomain)
     return new Error(`the server is ${formatSpiffeId(id)}, of another trust domain than ${trustDomain}, which is ours`);
   if (id.role !== "controller") return new Error(`the server is ${formatSpiffeId(id)}, and no controller`);
   return undefined;
