@@ -20,6 +20,8 @@ import { deleteSecret, listSecrets, putSecret } from "./secret-commands.ts";
 import { createGroup, deleteGroup, listGroups, statusGroup } from "./snapshot/group-commands.ts";
 import { restoreGroup } from "./snapshot/restore-group.ts";
 import { createSnapshot, deleteSnapshot, listSnapshots, statusSnapshot } from "./snapshot/snapshot-commands.ts";
+import { caCommands } from "./trust/ca-commands.ts";
+import { enrolCommands } from "./trust/enrol-commands.ts";
 import { upgradeCommands } from "./upgrade-commands.ts";
 import { expandVolume, labelVolume, modifyVolume } from "./volume/change-volume.ts";
 import { detachVolume } from "./volume/detach-volume.ts";
@@ -39,6 +41,8 @@ export const groups: readonly Group[] = [
   { name: "secret", summary: "keep values for plugins" },
   { name: "quota", summary: "bound what namespaces may have" },
   { name: "grant", summary: "say what schedulers may use" },
+  { name: "ca", summary: "make, issue, renew and revoke certificates" },
+  { name: "agent", summary: "give this host a certificate" },
   { name: "repair", summary: "find what is stuck or leaked, and override a proof that cannot be had" },
   { name: "audit", summary: "see who did what, and check that it is all there" },
   { name: "upgrade", summary: "end an upgrade of the controllers" },
@@ -95,6 +99,8 @@ const subjects: readonly Command[] = [
   deleteSecret,
   ...quotaCommands,
   ...grantCommands,
+  ...caCommands,
+  ...enrolCommands,
   ...reportCommands,
   ...overrideCommands,
   ...auditCommands,

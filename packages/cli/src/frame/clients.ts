@@ -9,6 +9,7 @@ import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
 import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
 import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import { TrustServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/trust";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { createGrpcChannel, createGrpcClient, type GrpcClient } from "@holdfast/shared/grpc/client";
 import { parseIdentity } from "@holdfast/shared/grpc/identity";
@@ -34,6 +35,7 @@ export interface Clients {
   readonly quotas: GrpcClient<typeof QuotaServiceDefinition>;
   readonly grants: GrpcClient<typeof GrantServiceDefinition>;
   readonly events: GrpcClient<typeof EventServiceDefinition>;
+  readonly trust: GrpcClient<typeof TrustServiceDefinition>;
   close(): void;
 }
 
@@ -77,6 +79,7 @@ export const connect = (settings: Settings): Clients => {
     quotas: createGrpcClient(QuotaServiceDefinition, channel, options),
     grants: createGrpcClient(GrantServiceDefinition, channel, options),
     events: createGrpcClient(EventServiceDefinition, channel, options),
+    trust: createGrpcClient(TrustServiceDefinition, channel, options),
     close() {
       channel.close();
       keeper?.stop();
