@@ -2,6 +2,7 @@
  * `npm run demo`: the life of a volume on this machine, with real processes and real mounts: created, claimed, written to, cut, grown,
  * restored into a second one, both claimed as one set, compared, released and deleted. The storage behind it is the local driver: as
  * root a filesystem in a file behind a loop device, inside of a user namespace a directory. All of it is what runs in production.
+ * With --tls the processes know each other by certificates instead (walk-trust.ts).
  */
 import { parseArgs } from "node:util";
 import { type Cluster, startCluster } from "../test/harness/cluster.ts";
@@ -11,8 +12,11 @@ import { leftByAll, leftByVolumes, lookAtHost } from "./look-at-host.ts";
 import { showTrace } from "./show-trace.ts";
 import { enterUserNamespace, inNamespace } from "./user-namespace.ts";
 import { walk } from "./walk.ts";
+import { walkTrust } from "./walk-trust.ts";
 
-const { values } = parseArgs({ options: { keep: { type: "boolean", default: false } } });
+const { values } = parseArgs({
+  options: { keep: { type: "boolean", default: false }, tls: { type: "boolean", default: false } },
+});
 
 if (process.getuid?.() !== 0) process.exit(await enterUserNamespace(process.argv.slice(1)));
 
@@ -40,6 +44,8 @@ const unlessInterrupted = <T>(act: Promise<T>): Promise<T> =>
   ]);
 
 class Interrupted extends Error {}
+
+if (values.tls) process.exit((await walkTrust(say)) ? 0 : 1);
 
 const main = async (): Promise<number> => {
   say("Starting a controller (SQLite), an agent and a storage driver, each a process of its own …");

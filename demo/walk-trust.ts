@@ -1,0 +1,130 @@
+/**
+ * `npm run demo -- --tls`: from nothing to a controller and two nodes that know each other by certificates. Every line that is shown is a
+ * command that an operator would give; each is a process of its own, and what must be refused is refused.
+ */
+import { spawnSync } from "node:child_process";
+import { appendFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
+import { type ManagedProcess, startProcess } from "../test/harness/managed-process.ts";
+import { childEnvironment } from "../test/support/child-environment.ts";
+
+const repo = path.resolve(import.meta.dirname, "..");
+const domain = "demo.example";
+
+type Say = (text: string) => void;
+
+/** Answers what it printed. `refused`: it has to fail, with these words. */
+const commandLine = (dir: string, say: Say) => (line: string, refused?: RegExp) => {
+  say(`\n  $ holdfast ${line.replaceAll(`${dir}/`, "")}`);
+  const args = [path.join(repo, "packages/cli/src/main.ts"), ...line.split(" ")];
+  const env = { ...childEnvironment(), HOME: dir };
+  const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: "utf8", env });
+  const text = `${stdout}${stderr}`.trim();
+  say(text.replaceAll(`${dir}/`, "").replace(/^/gm, "    "));
+  if (refused === undefined ? status !== 0 : status === 0 || !refused.test(text))
+    throw new Error(
+      `holdfast ${line}: ended with ${status}, ${refused === undefined ? "" : "which is no refusal as "}${refused ?? ""}`,
+    );
+  return stdout;
+};
+
+const serviceAt = (service: string, name: string, env: Readonly<Record<string, string>>): ManagedProcess =>
+  startProcess({ name, command: [process.execPath, path.join(repo, `services/${service}/src/main.ts`)], env });
+
+const ready = (one: ManagedProcess) => one.line(({ message }) => message === "ready", "its line `ready`");
+
+const enrolment = async (dir: string, say: Say, started: (one: ManagedProcess) => void): Promise<void> => {
+  const holdfast = commandLine(dir, say);
+  const at = (...parts: readonly string[]): string => path.join(dir, ...parts);
+  const agent = async (name: string, env: Readonly<Record<string, string>>): Promise<void> => {
+    for (const place of ["m", "p"]) await mkdir(at(name, place), { recursive: true, mode: 0o700 });
+    const one = serviceAt("node-agent", name, {
+      HOLDFAST_NODE: name,
+      HOLDFAST_TLS_DIR: at(name, "tls"),
+      HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
+      HOLDFAST_STATE_DIR: at(name, "s"),
+      HOLDFAST_ROOT_DIR: at(name, "m"),
+      HOLDFAST_PLUGIN_DIR: at(name, "p"),
+      HOLDFAST_HOSTED_PLUGIN_DIR: at(name, "h"),
+      HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
+      HOLDFAST_HOST_IDENTITY: "none",
+      ...env,
+    });
+    started(one);
+    await ready(one);
+  };
+
+  say("\n── An authority: the root's key belongs offline, the issuing key to the controllers");
+  holdfast(`ca init --trust-domain ${domain} --dir ${at("ca")}`);
+  holdfast(`ca issue controller/c-1 --dir ${at("ca")} --out ${at("controller")}`);
+  holdfast(`ca issue operator/ada --dir ${at("ca")} --out ${at("ada")} --ttl 8h`);
+  holdfast(`ca issue scheduler/nomad --dir ${at("ca")} --out ${at("nomad")}`);
+
+  say("\n── A controller with TLS");
+  await mkdir(at("cp"), { mode: 0o700 });
+  const controller = serviceAt("controller", "controller", {
+    HOLDFAST_LISTEN: "127.0.0.1:0",
+    HOLDFAST_AGENT_LISTEN: "127.0.0.1:0",
+    HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
+    HOLDFAST_STATE_DIR: at("state"),
+    HOLDFAST_PLUGIN_DIR: at("cp"),
+    HOLDFAST_TLS_DIR: at("controller"),
+    HOLDFAST_CA_DIR: at("ca", "issuing"),
+  });
+  started(controller);
+  const { address, agents } = await ready(controller);
+  const as = (who: string): string => `--address ${address} --certs ${at(who)}`;
+
+  say("\n── Two nodes: node-a by the command that the token came with, node-b by its settings");
+  const [, command = ""] = holdfast(`node token node-a ${as("ada")}`).split("\n");
+  const enrol = command.replace(/^holdfast /, "").replace("/etc/holdfast/tls", at("node-a", "tls"));
+  holdfast(enrol);
+  const controllers = { HOLDFAST_CONTROLLERS: String(agents) };
+  await agent("node-a", controllers);
+  const printed = holdfast(`node token node-b ${as("ada")}`);
+  const [token = "", pin = ""] = [/--token (\S+)/, /--pin (\S+)/].map((given) => given.exec(printed)?.[1] ?? "");
+  await writeFile(at("token-b"), token, { mode: 0o600 });
+  await agent("node-b", { ...controllers, HOLDFAST_ENROL_TOKEN_FILE: at("token-b"), HOLDFAST_ENROL_PIN: pin });
+  holdfast(`node list ${as("ada")}`);
+
+  say("\n── A scheduler with a certificate of its own");
+  holdfast(`volume list ${as("nomad")}`);
+
+  say("\n── What is refused: a token once more, a stranger, and a node that was revoked");
+  holdfast(enrol.replace("node-a/tls", "again"), /it was used before/);
+  holdfast(`ca init --trust-domain ${domain} --dir ${at("foreign")}`);
+  holdfast(`ca issue operator/eve --dir ${at("foreign")} --out ${at("eve")}`);
+  say("\n  $ cat ada/ca.crt >> eve/ca.crt    # so that it is the controller who refuses");
+  await appendFile(at("eve", "ca.crt"), await readFile(at("ada", "ca.crt")));
+  holdfast(`node list --timeout 3s ${as("eve")}`, /UNAVAILABLE/);
+  await controller.line(
+    ({ message }) => String(message).includes("does not verify; its connection was ended"),
+    "the end of the connection of the stranger",
+  );
+  holdfast(`ca revoke node/node-b --reason demo ${as("ada")}`);
+  await controller.line(
+    ({ message, name }) => String(message).includes("was denied; its connection was ended") && name === "node/node-b",
+    "the end of the connection of node-b",
+  );
+  say("\n  The controller has ended the connection of node-b, and takes no call with its certificate.");
+};
+
+/** Answers whether all went as it has to. */
+export const walkTrust = async (say: Say): Promise<boolean> => {
+  const dir = await mkdtemp(path.join(tmpdir(), "hf-"));
+  const processes: ManagedProcess[] = [];
+  try {
+    await enrolment(dir, say, (one) => void processes.push(one));
+    say("\nDone. docs/security.md says what each of these promises.");
+    return true;
+  } catch (error) {
+    say(`\nThe demo failed: ${error instanceof Error ? error.message : String(error)}`);
+    for (const one of processes) say(`\nWhat ${one.name} said:\n${one.output()}`);
+    return false;
+  } finally {
+    for (const one of processes.reverse()) if (one.running()) await one.kill("SIGTERM");
+    await rm(dir, { recursive: true, force: true, maxRetries: 3 });
+  }
+};
