@@ -16,6 +16,7 @@ import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
 import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
 import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import { TrustServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/trust";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { namesOf, type Subject } from "./callers.ts";
 
@@ -31,6 +32,7 @@ export const onController = [
   QuotaServiceDefinition,
   GrantServiceDefinition,
   EventServiceDefinition,
+  TrustServiceDefinition,
 ] as const;
 export const onAgent = [AgentServiceDefinition, WorkloadServiceDefinition, PluginHostServiceDefinition] as const;
 export const overStream = [AgentLinkServiceDefinition] as const;
