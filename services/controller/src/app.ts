@@ -25,7 +25,6 @@ import { wireGate } from "./gate-wiring.ts";
 import { wireNodes } from "./node-wiring.ts";
 import { createAgentGateway } from "./nodes/agent-gateway.ts";
 import { createAgentStreams } from "./nodes/agent-streams.ts";
-import { createLinkService } from "./nodes/link-service.ts";
 import { wirePlacement } from "./placement-wiring.ts";
 import { wirePlugins } from "./plugin-wiring.ts";
 import type { Ids } from "./ports.ts";
@@ -285,11 +284,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       return endOfCalls({ taking, work, drivers, reconcilers: [reconciler, snapshots.reconciler], clock });
     });
     streams.onLink(reconciler.linked);
-    const linkService = createLinkService({
-      ...{ ...nodeParts, ...servers, admission, streams, clock, log },
-      endOfTurn: setImmediate,
-    });
-    listening = await servers.listen(names, linkService, trust.addForAgents);
+    listening = await servers.listen(names, { link: nodeParts.link, admission, streams, clock }, trust.addForAgents);
     log.info("ready", { ...listening, controller: id, incarnation, store: store.kind });
   };
 

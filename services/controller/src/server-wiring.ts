@@ -9,7 +9,7 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
 import { type CertificateKeeper, createCertificateKeeper } from "@holdfast/shared/trust/certificate-keeper";
 import type { ControllerConfig } from "./config.ts";
-import type { LinkService } from "./nodes/link-service.ts";
+import { createLinkService, type LinkServiceOptions } from "./nodes/link-service.ts";
 import type { StoreGate } from "./ports.ts";
 
 export interface ServerParts {
@@ -47,14 +47,13 @@ export interface Listening {
   readonly agents: string;
 }
 
+/** What the streams of agents lead to. */
+type LinkParts = Pick<LinkServiceOptions, "admission" | "streams" | "link" | "clock">;
+
 export interface Servers {
   readonly server: GrpcServer;
-  /** What calls over streams of agents go through. */
-  readonly surround: GrpcServer["surround"];
-  /** Of this controller's certificate. */
-  readonly ownEnd: () => number | undefined;
   /** Serves those, and says so; answers where it listens. */
-  listen(services: readonly string[], link: LinkService, addTrust: AddForAgents): Promise<Listening>;
+  listen(services: readonly string[], link: LinkParts, addTrust: AddForAgents): Promise<Listening>;
   /** Of this controller; undefined where there is no TLS. */
   readonly keeper: CertificateKeeper | undefined;
 }
@@ -127,11 +126,16 @@ export const wireServers = ({ config, trust, access, gate, lifecycle, log, metri
   const agents = createAgentServer({ config, access, log, metrics }, certificates);
   return {
     server,
-    surround: agents.surround,
-    ownEnd: () => certificates?.keeper.current().notAfter,
     keeper: certificates?.keeper,
-    async listen(services, link, addTrust) {
+    async listen(services, parts, addTrust) {
       const at = { address: "", agents: "" };
+      const link = createLinkService({
+        ...parts,
+        surround: agents.surround,
+        ownEnd: () => certificates?.keeper.current().notAfter,
+        log,
+        endOfTurn: setImmediate,
+      });
       const agentServices = ["", ServeWireDefinition.fullName];
       await lifecycle.start("certificates", () => certificates?.keeper.stop);
       // Before the schedulers' one: what they ask first needs the agents, and what they asked last is done over these streams.

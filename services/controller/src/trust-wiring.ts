@@ -1,6 +1,5 @@
 /** A part of the composition root: who has certificates, and which ones are taken no more. */
 import type { Clock } from "@holdfast/shared/async/clock";
-import { TrustServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/trust";
 import type { CallMiddleware, GrpcServer, ServerCertificates } from "@holdfast/shared/grpc/server";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
@@ -87,8 +86,7 @@ export const wireTrust = async (parts: TrustParts) => {
   const service = createTrustService({ ...parts, trust });
   return {
     service,
-    addForAgents: (server: Pick<GrpcServer, "add">) =>
-      addForAgents(server, service, parts.around(TrustServiceDefinition)),
+    addForAgents: (server: Pick<GrpcServer, "add">) => addForAgents(server, service, parts.around),
     renewOwn: ownRenewal(parts, authority),
   };
 };

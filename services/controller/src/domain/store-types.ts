@@ -2,23 +2,25 @@
 import type { CommitOrder } from "@holdfast/model/call-order";
 import type { Vetting } from "@holdfast/model/vetting";
 
-export type AggregateKind =
-  | "volume"
-  | "claim-set"
-  | "node"
-  | "attach-limit"
-  | "snapshot"
-  | "group"
-  | "plugin"
-  | "secret"
-  | "tombstone"
-  | "meta"
-  | "audit"
-  | "orphan"
-  | "quota"
-  | "grant"
-  | "node-token"
-  | "denial";
+export const aggregateKinds = [
+  "volume",
+  "claim-set",
+  "node",
+  "attach-limit",
+  "snapshot",
+  "group",
+  "plugin",
+  "secret",
+  "tombstone",
+  "meta",
+  "audit",
+  "orphan",
+  "quota",
+  "grant",
+  "node-token",
+  "denial",
+] as const;
+export type AggregateKind = (typeof aggregateKinds)[number];
 
 export interface AggregateRef {
   readonly kind: AggregateKind;

@@ -54,7 +54,7 @@ describe("the secrets of NodeGetStorageHealth", () => {
     ["to a plugin that does not tell its storage's health", [half({ capabilities: {} })], {}],
   ] as const)("[HS1] are not given %s", async (_, plugins, how) => {
     const { answer, read } = await ask(plugins, how);
-    await expect(answer()).rejects.toMatchObject({ reason: "PERMISSION_DENIED" });
+    await expect(answer()).rejects.toMatchObject({ reason: "PLUGIN_NOT_READY" });
     expect(read).toEqual([]);
   });
 });

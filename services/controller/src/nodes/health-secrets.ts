@@ -25,8 +25,8 @@ export const createHealthSecrets = (deps: {
     const record = deps.nodes.get(node)?.record;
     if (record === undefined || !mayAsk(record, plugin))
       throw new HoldfastError({
-        kind: "permission",
-        reason: "PERMISSION_DENIED",
+        kind: "precondition",
+        reason: "PLUGIN_NOT_READY",
         message: `node ${node} is given no secrets of plugin ${plugin}: it is not READY, or has no healthy instance of it that tells its storage's health`,
         metadata: { node, plugin },
       }); // HS1

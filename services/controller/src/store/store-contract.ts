@@ -1,6 +1,6 @@
 /** What the controller relies on in its store. One suite; the tests beside each implementation run it. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Commit, StoredEvent, StoreIdentity } from "../domain/store-types.ts";
+import { aggregateKinds, type Commit, type StoredEvent, type StoreIdentity } from "../domain/store-types.ts";
 import type { Store } from "../ports.ts";
 import { describeStoreBounds } from "./store-bounds.ts";
 import { describeStoreModel } from "./store-model.ts";
@@ -106,27 +106,10 @@ export const describeStore = (name: string, open: () => Promise<StoreHarness>): 
 
       it("writes several kinds in one step, each under its own revision", async () => {
         const key = fresh("k");
-        const kinds = [
-          "volume",
-          "claim-set",
-          "node",
-          "snapshot",
-          "group",
-          "plugin",
-          "secret",
-          "tombstone",
-          "meta",
-          "audit",
-          "orphan",
-          "quota",
-          "grant",
-          "node-token",
-          "denial",
-        ] as const;
-        const all = kinds.map((kind, n) => write(key, 0, `${n}`, { ref: ref(key, kind) }));
-        expect(await store.commit(commitOf(all))).toMatchObject({ ok: true, revs: kinds.map(() => 1) });
-        const found = await store.getMany(kinds.map((kind) => ref(key, kind)));
-        expect(found).toEqual(kinds.map((kind, n) => ({ ref: ref(key, kind), rev: 1, body: `${n}` })));
+        const all = aggregateKinds.map((kind, n) => write(key, 0, `${n}`, { ref: ref(key, kind) }));
+        expect(await store.commit(commitOf(all))).toMatchObject({ ok: true, revs: aggregateKinds.map(() => 1) });
+        const found = await store.getMany(aggregateKinds.map((kind) => ref(key, kind)));
+        expect(found).toEqual(aggregateKinds.map((kind, n) => ({ ref: ref(key, kind), rev: 1, body: `${n}` })));
       });
 
       it("lets revisions rise over a removal, so that an old one never fits again", async () => {

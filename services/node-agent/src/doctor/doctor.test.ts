@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { encodeHeader } from "../volumes/journal-format.ts";
 import { examineControllers } from "./examine-controllers.ts";
 import { examineJournal } from "./examine-journal.ts";
+import { examineLinks } from "./examine-links.ts";
 
 let dir: string;
 beforeAll(() => {
@@ -22,6 +23,13 @@ const heard = async (theirs: Date | undefined, now: number, known = true) =>
       () => now,
     )
   )[0];
+
+test("a controller that is dialled without TLS beyond this host is found", () => {
+  const controllers = ["127.0.0.1:7602", "10.0.0.1:7602"];
+  const found = examineLinks({ tlsDir: undefined, controllers }).map(({ id, subject }) => [id, subject]);
+  expect(found).toEqual([["plain-link", "10.0.0.1:7602"]]);
+  expect(examineLinks({ tlsDir: "/etc/holdfast/tls", controllers })).toEqual([]);
+});
 
 test("clocks: a controller that is ahead, one that is behind, one that agrees", async () => {
   const now = Date.parse("2030-01-01T00:00:00Z");

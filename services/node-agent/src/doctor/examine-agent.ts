@@ -5,13 +5,13 @@ import { examineListeners } from "@holdfast/shared/doctor/examine-listeners";
 import { examineSockets } from "@holdfast/shared/doctor/examine-sockets";
 import { examineStateDir } from "@holdfast/shared/doctor/examine-state-dir";
 import { type Finding, fine, warning } from "@holdfast/shared/doctor/finding";
-import { isBeyondHost, parseAddress } from "@holdfast/shared/grpc/listen-address";
 import type { AgentConfig } from "../config.ts";
 import { readHostIdentity } from "../host-identity.ts";
 import { readHostProof } from "../host-proof.ts";
 import { type AskController, examineControllers } from "./examine-controllers.ts";
 import { examineHost } from "./examine-host.ts";
 import { examineJournal } from "./examine-journal.ts";
+import { examineLinks } from "./examine-links.ts";
 
 export interface AgentExamination {
   readonly config: Pick<
@@ -33,18 +33,6 @@ export interface AgentExamination {
   readonly now: () => number;
   readonly searchPath: string;
 }
-
-const examineLinks = ({ tlsDir, controllers }: Pick<AgentConfig, "tlsDir" | "controllers">): readonly Finding[] =>
-  (tlsDir === undefined ? controllers : [])
-    .filter((address) => isBeyondHost(parseAddress(address)))
-    .map((address) =>
-      warning(
-        "plain-link",
-        address,
-        "is dialled without TLS: whoever answers there gives this agent its orders",
-        "give controllers and agents certificates (HOLDFAST_TLS_DIR), or keep that network to itself",
-      ),
-    );
 
 const examineProof = async (setting: string | undefined): Promise<Finding> => {
   const { identity, from } = await readHostProof(setting);

@@ -17,6 +17,7 @@ import { secretKeys } from "../../../../../test/support/controller/world.ts";
 import { createActAudit } from "../../audit/act-audit.ts";
 import { createQuotaCommands } from "../../commands/quota/quota-commands.ts";
 import { createSecretCommands } from "../../commands/secret/secret-commands.ts";
+import { everything } from "../../domain/access/caller-scope.ts";
 import { createAuditRecords } from "../../records/audit-records.ts";
 import { createQuotaRecords } from "../../records/quota/quota-records.ts";
 import { createSealer } from "../../secrets/sealer.ts";
@@ -92,7 +93,7 @@ const serve = async () => {
     changed: () => undefined,
   });
   const server = createGrpcServer({ log });
-  const api = { tracing } as Parameters<typeof createQuotaService>[0];
+  const api = { tracing, scopeOf: () => everything } as unknown as Parameters<typeof createQuotaService>[0];
   server.add(QuotaServiceDefinition, createQuotaService({ ...api, quotas }), {
     middlewares: around(QuotaServiceDefinition),
   });

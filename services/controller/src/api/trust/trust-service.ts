@@ -7,6 +7,7 @@ import type { TrustCommands } from "../../commands/trust/trust-model.ts";
 import { refuse } from "../../commands/volume/validate-volume.ts";
 import type { Denial } from "../../domain/trust/denial.ts";
 import { type ApiDeps, callerOf } from "../api-deps.ts";
+import type { ServedService } from "../audit/audit-middleware.ts";
 import { createChecks, durationMs } from "../check-request.ts";
 import { dateOf } from "../convert-message.ts";
 import { nextPageToken, pageFrom, questionOf } from "../page-token.ts";
@@ -59,7 +60,7 @@ export const createTrustService = (deps: TrustServiceDeps): Served => {
 export const addForAgents = (
   server: Pick<GrpcServer, "add">,
   service: Served,
-  middlewares: readonly CallMiddleware[],
+  around: (definition: ServedService) => readonly CallMiddleware[],
 ): string => {
   const elsewhere = async (): Promise<never> => {
     throw new HoldfastError({
@@ -69,6 +70,6 @@ export const addForAgents = (
     });
   };
   const reachable = { ...service, createNodeToken: elsewhere, revoke: elsewhere, listRevoked: elsewhere };
-  server.add(TrustServiceDefinition, reachable, { middlewares });
+  server.add(TrustServiceDefinition, reachable, { middlewares: around(TrustServiceDefinition) });
   return TrustServiceDefinition.fullName;
 };
