@@ -153,6 +153,11 @@ export const positive: Rule<bigint | number> = (value, field, report) => {
   if (value <= 0) report(field, "must be greater than zero");
 };
 
+/** The wire has room for times that no calendar has. */
+export const moment: Rule<Date> = (value, field, report) => {
+  if (Number.isNaN(value.getTime())) report(field, "is no time");
+};
+
 /** Runs one rule over one message and returns everything that is wrong with it. */
 export function violationsOf<T>(rule: Rule<T>, value: T): Violation[] {
   const found: Violation[] = [];

@@ -23,6 +23,7 @@ import {
   limits,
   map,
   message,
+  moment,
   nonEmpty,
   notNegative,
   optional,
@@ -124,7 +125,7 @@ export const snapshot = message<Snapshot>({
   sizeBytes: notNegative,
   snapshotId: nonEmpty(id),
   sourceVolumeId: nonEmpty(id),
-  creationTime: required(anything),
+  creationTime: required(moment),
   readyToUse: anything,
   groupSnapshotId: id,
   accessibleTopology: each(reportedTopology),
@@ -147,7 +148,7 @@ export const volumeHealth = message<VolumeHealth>({
 export const groupSnapshot = message<VolumeGroupSnapshot>({
   groupSnapshotId: nonEmpty(id),
   snapshots: all(some, each(snapshot)),
-  creationTime: required(anything),
+  creationTime: required(moment),
   readyToUse: anything,
 });
 

@@ -3,7 +3,9 @@
  * What it can do, with each look at it, since a backend may offer more or less from one minute to the next. Identity comes
  * first; no other service is asked before its presence is announced.
  */
+
 import type { Tri } from "@holdfast/model/tri";
+import { wholeNumber } from "@holdfast/model/whole-number";
 import {
   ControllerServiceCapability_RPC_Type as ControllerType,
   PluginCapability_VolumeExpansion_Type as ExpansionType,
@@ -117,7 +119,7 @@ async function readNodeInfo(ask: Ask): Promise<PluginNodeInfo | { failure: CallF
   const answer = await ask("NodeGetInfo");
   if (answer.outcome === "done") {
     const { nodeId, maxVolumesPerNode, accessibleTopology } = answer.value;
-    const maxVolumes = Number(maxVolumesPerNode);
+    const maxVolumes = wholeNumber(maxVolumesPerNode);
     return { nodeId, maxVolumes, topology: accessibleTopology?.segments ?? {} };
   }
   // Only plugins that attach or have a topology must implement it; the others have nothing to say.

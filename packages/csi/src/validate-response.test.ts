@@ -53,6 +53,19 @@ describe("replies", () => {
     expect(wrong("ListSnapshots", { entries: [{}] })).toEqual(["entries[0].snapshot is required"]);
   });
 
+  it("that are of a time that no calendar has are malformed", () => {
+    // Seconds beyond the end of Date, as the wire has room for them: creation_time { seconds: 2^62 }.
+    const seconds = Buffer.from([0x0a, 0x15, 0x12, 0x01, 0x73, 0x1a, 0x01, 0x76, 0x22, 0x0a, 0x08]);
+    const bytes = Buffer.concat([seconds, Buffer.from("ffffffffffffffff3f", "hex")]);
+    bytes[1] = bytes.length - 2;
+    bytes[9] = bytes.length - 10;
+    const whole = codecOf("CreateSnapshot").decode(bytes);
+    expect(whole.snapshot?.snapshotId).toBe("s");
+    expect(responseViolations("CreateSnapshot", undefined, whole)).toEqual([
+      { field: "snapshot.creation_time", description: "is no time" },
+    ]);
+  });
+
   it("that outgrow their limits are malformed", () => {
     expect(wrong("CreateVolume", { volume: { ...volume, volumeId: "v".repeat(129) } })).toEqual([
       "volume.volume_id has 129 bytes, at most 128 are allowed",

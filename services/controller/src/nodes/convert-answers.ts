@@ -1,5 +1,7 @@
 /** What agents answer to orders → words of the domain. Generated types go no further than this folder. */
+
 import { compareEpochs, type Epoch, showEpoch } from "@holdfast/model/epoch";
+import { wholeNumber } from "@holdfast/model/whole-number";
 import type {
   Pending,
   PublishResponse,
@@ -50,7 +52,7 @@ export const publishAnswer = (
         mountId: Number(mountId),
         ...(device === undefined ? {} : { device: { major: device.major, minor: device.minor } }),
       },
-      ...(device?.sizeBytes === undefined ? {} : { deviceBytes: Number(device.sizeBytes) }),
+      ...(device?.sizeBytes === undefined ? {} : { deviceBytes: wholeNumber(device.sizeBytes) }),
       ...(published.expansion === undefined ? {} : { growth: growAnswer(published.expansion, sensitive) }),
     };
   }

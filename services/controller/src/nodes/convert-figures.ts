@@ -1,5 +1,7 @@
 /** Expand and Stats: what agents are told and answer. Generated types go no further than this folder. */
+
 import { isVolumeHealthStatus, type VolumeHealthEntry } from "@holdfast/model/health";
+import { wholeNumber } from "@holdfast/model/whole-number";
 import type {
   DeepPartial,
   ExpandRequest,
@@ -74,7 +76,7 @@ export const growAnswer = (
   if (expanded !== undefined) {
     const { capacityBytes, deviceBytes } = expanded;
     const device = deviceBytes === undefined ? {} : { deviceBytes: Number(deviceBytes) };
-    return { kind: "grown", capacity: Number(capacityBytes), ...device };
+    return { kind: "grown", capacity: wholeNumber(capacityBytes), ...device };
   }
   if (notExpanded !== undefined)
     return notExpanded.reason === notHere

@@ -1,7 +1,9 @@
 /** What agents report of the plugins of their nodes, and of the way from there to the storage. */
+
 import { accessModes } from "@holdfast/model/access";
 import { isStorageHealthStatus, type StorageHealthEntry } from "@holdfast/model/health";
 import type { Tri } from "@holdfast/model/tri";
+import { wholeNumber } from "@holdfast/model/whole-number";
 import {
   type CapabilitySet,
   type PluginFingerprint,
@@ -84,7 +86,7 @@ export const nodePluginFrom = (print: PluginFingerprint): NodePlugin => ({
   ...blockedFrom(print.blocked),
   ...(print.hosted ? { hosted: true } : {}),
   nodeId: print.nodeId,
-  maxVolumes: Number(print.maxVolumes),
+  maxVolumes: wholeNumber(print.maxVolumes),
   topology: { ...print.topology?.segments },
   capabilities: capabilitiesFrom(print.capabilities),
   ...storageHealthFrom(print.storageHealth),

@@ -1,5 +1,6 @@
 /** GetCapacity. */
 
+import { wholeNumber } from "@holdfast/model/whole-number";
 import type { Outcome } from "../domain/outcome.ts";
 import type { BackendCapacity, CapacityQuery } from "../domain/plugin/backend-capacity.ts";
 import type { CallTarget } from "../domain/plugin/instance-reach.ts";
@@ -37,9 +38,9 @@ export const createCapacityCalls = (calls: PluginCalls): Pick<ControllerPlugins,
       );
       return outcomeFromCall(answer, call.attempt, ({ availableCapacity, maximumVolumeSize, minimumVolumeSize }) =>
         done({
-          available: Number(availableCapacity),
-          maximumVolume: Number(maximumVolumeSize ?? 0n),
-          minimumVolume: Number(minimumVolumeSize ?? 0n),
+          available: wholeNumber(availableCapacity),
+          maximumVolume: wholeNumber(maximumVolumeSize ?? 0n),
+          minimumVolume: wholeNumber(minimumVolumeSize ?? 0n),
         }),
       );
     });

@@ -1,6 +1,8 @@
 /** ControllerExpandVolume, ControllerModifyVolume, and what ControllerGetVolume says of one volume. */
+
 import type { RequestInput } from "@holdfast/csi/messages";
 import { capabilityIn } from "@holdfast/csi/volume-capability";
+import { wholeNumber } from "@holdfast/model/whole-number";
 import type { Outcome } from "../domain/outcome.ts";
 import type { ExpandedVolume } from "../domain/size/expand-answer.ts";
 import type { SizeRange } from "../domain/size/expansion.ts";
@@ -66,7 +68,7 @@ export const createChangeCalls = (
           { signal: call.signal, subject: subjectOf(volume, call) },
         );
         return outcomeFromCall(answer, call.attempt, ({ capacityBytes, nodeExpansionRequired }) =>
-          grownTo(volume, target, Number(capacityBytes), nodeExpansionRequired),
+          grownTo(volume, target, wholeNumber(capacityBytes), nodeExpansionRequired),
         );
       },
     ),
@@ -98,7 +100,7 @@ export const createChangeCalls = (
     const { volume: found, status } = answer.value;
     const condition = instance.facts.controller.VOLUME_CONDITION === "yes" ? status?.volumeCondition : undefined;
     return {
-      capacity: Number(found.capacityBytes),
+      capacity: wholeNumber(found.capacityBytes),
       ...(condition === undefined ? {} : { condition: { abnormal: condition.abnormal, message: condition.message } }),
     };
   },

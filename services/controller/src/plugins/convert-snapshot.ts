@@ -1,5 +1,7 @@
 /** Snapshots: domain ↔ CSI. */
+
 import type { ResponseOf } from "@holdfast/csi/messages";
+import { wholeNumber } from "@holdfast/model/whole-number";
 import { BlockMetadataType } from "@holdfast/shared/gen/csi/v1/csi";
 import type { MadeSnapshot } from "../domain/snapshot/snapshot-answer.ts";
 import type { BlockMetadata } from "../domain/snapshot/snapshot-types.ts";
@@ -13,7 +15,7 @@ export const snapshotFrom = ({ facts }: Pick<PluginInstance, "facts">, snapshot:
   externalId: snapshot.snapshotId,
   externalVolumeId: snapshot.sourceVolumeId,
   externalGroupId: snapshot.groupSnapshotId,
-  sizeBytes: Number(snapshot.sizeBytes),
+  sizeBytes: wholeNumber(snapshot.sizeBytes),
   cutAt: snapshot.creationTime?.getTime() ?? 0,
   ready: snapshot.readyToUse,
   ...(facts.plugin.SNAPSHOT_ACCESSIBILITY_CONSTRAINTS === "yes" && snapshot.accessibleTopology.length > 0

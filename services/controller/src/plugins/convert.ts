@@ -1,7 +1,9 @@
 /** Domain ↔ CSI. Generated types of CSI go no further than this file and its callers in this folder. */
+
 import type { RequestInput, ResponseOf } from "@holdfast/csi/messages";
 import { capabilityIn, type Unsayable } from "@holdfast/csi/volume-capability";
 import type { Tri } from "@holdfast/model/tri";
+import { wholeNumber } from "@holdfast/model/whole-number";
 import type { VolumeCapability as CsiCapability } from "@holdfast/shared/gen/csi/v1/csi";
 import { wantedPlaces } from "../domain/volume/source-topology.ts";
 import type {
@@ -158,7 +160,7 @@ export const createdFrom = (
     ? undefined
     : {
         externalId: volume.volumeId,
-        capacity: Number(volume.capacityBytes),
+        capacity: wholeNumber(volume.capacityBytes),
         context: { ...volume.volumeContext },
         accessible:
           own !== undefined && volume.accessibleTopology.length === 0

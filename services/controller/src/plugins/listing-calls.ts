@@ -1,6 +1,7 @@
 /** ListVolumes, ControllerGetVolume and ListSnapshots: questions, which change nothing at the backend. */
 
 import type { ResponseOf } from "@holdfast/csi/messages";
+import { wholeNumber } from "@holdfast/model/whole-number";
 import { scrub } from "@holdfast/shared/grpc/redact";
 import type { ListedSnapshot, ListedVolume, ListingSkills } from "../domain/listing.ts";
 import type { Outcome } from "../domain/outcome.ts";
@@ -35,7 +36,7 @@ const listedVolume = (
   return [
     {
       externalId: volume.volumeId,
-      capacity: Number(volume.capacityBytes),
+      capacity: wholeNumber(volume.capacityBytes),
       context: { ...volume.volumeContext },
       accessible: accessibleFrom(volume.accessibleTopology),
       sourceSnapshot: source?.snapshot?.snapshotId ?? "",
@@ -53,7 +54,7 @@ const listedSnapshot = ({ snapshot }: SnapshotEntry): readonly ListedSnapshot[] 
         {
           externalId: snapshot.snapshotId,
           sourceVolume: snapshot.sourceVolumeId,
-          size: Number(snapshot.sizeBytes),
+          size: wholeNumber(snapshot.sizeBytes),
           createdAt: snapshot.creationTime?.getTime() ?? 0,
           ready: snapshot.readyToUse,
           group: snapshot.groupSnapshotId,

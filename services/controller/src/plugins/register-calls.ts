@@ -1,6 +1,8 @@
 /** ValidateVolumeCapabilities, and a look at where the backend has the volume. Both read only. */
+
 import type { CallOutcome } from "@holdfast/csi/outcome";
 import { cleanPluginText, sensitiveValues } from "@holdfast/csi/plugin-text";
+import { wholeNumber } from "@holdfast/model/whole-number";
 import type { Failure, Outcome } from "../domain/outcome.ts";
 import { type VolumeRecord, volumeKey } from "../domain/volume/volume.ts";
 import type { ValidatedVolume } from "../domain/volume/volume-registration.ts";
@@ -51,7 +53,7 @@ const look = async (
     const { volume: found, status } = answer.value;
     const told = controller.LIST_VOLUMES_PUBLISHED_NODES === "yes" && status !== undefined;
     return {
-      capacity: Number(found?.capacityBytes ?? 0n),
+      capacity: wholeNumber(found?.capacityBytes ?? 0n),
       accessible: accessibleFrom(found?.accessibleTopology ?? []),
       publishedNodes: told ? status.publishedNodeIds.filter((id) => id !== "") : undefined,
     };
