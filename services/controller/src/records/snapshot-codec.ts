@@ -5,7 +5,8 @@ import { planCut } from "../domain/snapshot/snapshot-steps.ts";
 import type { AggregateRef, IndexEntry, RecordWrite } from "../domain/store-types.ts";
 import { volumeKey } from "../domain/volume/volume.ts";
 import { type RecordReader, recordReader } from "./shape/record-reader.ts";
-import { cutShape, cutTombstoneShape } from "./shape/record-shapes.ts";
+import { cutShape } from "./shape/record-shapes.ts";
+import { cutTombstoneShape } from "./shape/tombstone-shapes.ts";
 import { safetyMs, tombstoneTtlMs } from "./volume/volume-codec.ts";
 
 /** How snapshots and groups stand in the store: keys, indexes, due times, JSON. */

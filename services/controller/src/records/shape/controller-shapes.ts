@@ -1,9 +1,9 @@
 /** The fields of what controllers say of themselves. */
-import { amount, count, filled, flag, listOf, mapOf, type Shape, shaped, text } from "./record-shape.ts";
+import { count, filled, flag, listOf, mapOf, type Shape, shaped, text, time } from "./record-shape.ts";
 
 export const rosterShape: Shape = shaped({
   controllers: listOf(
-    shaped({ id: filled, version: text, formats: shaped({ oldest: count, newest: count }), seenAt: amount }),
+    shaped({ id: filled, version: text, formats: shaped({ oldest: count, newest: count }), seenAt: time }),
   ),
 });
 

@@ -1,5 +1,5 @@
 /** The fields of what is kept of a plugin, its profile among them. */
-import { amount, count, filled, flag, listOf, mapOf, optional, type Shape, shaped, text } from "./record-shape.ts";
+import { count, filled, flag, listOf, mapOf, optional, type Shape, shaped, text, time } from "./record-shape.ts";
 
 const texts = mapOf(text);
 
@@ -23,9 +23,9 @@ const profile = shaped({
 export const pluginShape: Shape = shaped({
   name: filled,
   profile: optional(profile),
-  versions: listOf(shaped({ version: text, capabilities: texts, toldAt: amount })),
-  missed: optional(mapOf(shaped({ since: amount, version: text }))),
-  lastSeen: optional(shaped({ node: text, at: amount })),
-  createdAt: amount,
-  updatedAt: amount,
+  versions: listOf(shaped({ version: text, capabilities: texts, toldAt: time })),
+  missed: optional(mapOf(shaped({ since: time, version: text }))),
+  lastSeen: optional(shaped({ node: text, at: time })),
+  createdAt: time,
+  updatedAt: time,
 });

@@ -22,8 +22,10 @@ export const filled: Shape = plain(
 export const flag: Shape = plain((value) => typeof value === "boolean", "true or false");
 /** A counter: a revision, an epoch, a generation. */
 export const count: Shape = plain((value) => Number.isSafeInteger(value) && Number(value) >= 0, "a whole number");
-/** A time, or a number of bytes. */
-export const amount: Shape = plain((value) => Number.isFinite(value), "a number");
+/** Milliseconds that a calendar has: of any other no message can be made. */
+export const time: Shape = plain((value) => typeof value === "number" && Math.abs(value) <= 8.64e15, "a time");
+/** Of bytes or of things, as a plugin told it: it may be more than a counter can count. */
+export const size: Shape = plain((value) => Number.isInteger(value) && Number(value) >= 0, "a size");
 
 export const oneOf = (...words: readonly string[]): Shape =>
   plain((value) => typeof value === "string" && words.includes(value), `one of ${words.join(", ")}`);

@@ -5,7 +5,6 @@ import { orphanKinds } from "../../domain/repair/orphan.ts";
 import { cutStates } from "../../domain/snapshot/snapshot.ts";
 import { volumeStates } from "../../domain/volume/volume.ts";
 import {
-  amount,
   count,
   filled,
   flag,
@@ -15,16 +14,20 @@ import {
   optional,
   type Shape,
   shaped,
+  size,
   text,
+  time,
 } from "./record-shape.ts";
 
 const epoch = shaped({ gen: count, ctr: count });
-const attempts = shaped({ count, nextTry: amount });
-const blocked = optional(shaped({ since: amount, reason: filled, message: text, clearWith: text }));
+const attempts = shaped({ count, nextTry: time });
+const blocked = optional(shaped({ since: time, reason: filled, message: text, clearWith: text }));
 const accessMode = oneOf(...accessModes);
 const attachmentMode = oneOf("FILE_SYSTEM", "BLOCK_DEVICE");
 const texts = mapOf(text);
-const times = { createdAt: amount, updatedAt: amount };
+const times = { createdAt: time, updatedAt: time };
+/** Told and never decided from: what is absent is told as none. */
+const toldTimes = { createdAt: optional(time), updatedAt: optional(time), stateSince: optional(time) };
 
 const claim = shaped({
   uid: filled,
@@ -39,10 +42,11 @@ const claim = shaped({
   epoch: optional(epoch),
   nodeEpoch: optional(count),
   ticket: text,
-  queueDeadline: amount,
+  queueDeadline: time,
   set: listOf(shaped({ namespace: text, volume: text, uid: filled })),
   attempts,
   blocked,
+  ...toldTimes,
 });
 
 const attachment = shaped({
@@ -54,7 +58,7 @@ const attachment = shaped({
   attachmentMode,
   publishContext: texts,
   nodeEpoch: count,
-  owed: optional(shaped({ why: text, since: amount, attempts, blocked })),
+  owed: optional(shaped({ why: text, since: time, attempts, blocked })),
   paused: optional(shaped({ behind: listOf(text) })),
 });
 
@@ -72,11 +76,11 @@ const callSite = {
   via: optional(filled),
   gate: optional(filled),
   gateEpoch: optional(count),
-  openSince: optional(amount),
+  openSince: optional(time),
   beyondGate: optional(flag),
 };
 
-const callBar = { ...callSite, op: filled, issuer: filled, via: filled, since: amount, attempts };
+const callBar = { ...callSite, op: filled, issuer: filled, via: filled, since: time, attempts };
 
 export const volumeShape: Shape = shaped({
   namespace: filled,
@@ -88,7 +92,7 @@ export const volumeShape: Shape = shaped({
   parameters: texts,
   context: texts,
   capabilities: listOf(shaped({ accessMode, attachmentMode })),
-  capacity: shaped({ required: amount, limit: amount, actual: amount }),
+  capacity: shaped({ required: count, limit: count, actual: size }),
   state: oneOf(...volumeStates),
   goal: oneOf("present", "absent"),
   epoch,
@@ -99,7 +103,7 @@ export const volumeShape: Shape = shaped({
       ...callBar,
       node: text,
       attachment: optional(attachment),
-      size: optional(shaped({ required: amount, limit: amount })),
+      size: optional(shaped({ required: count, limit: count })),
       onlyUnused: optional(flag),
       parameters: optional(texts),
     }),
@@ -107,7 +111,7 @@ export const volumeShape: Shape = shaped({
   foreign: optional(
     listOf(
       shaped({
-        ...{ node: filled, claimUid: filled, workload: text, alias: text, epoch, since: amount },
+        ...{ node: filled, claimUid: filled, workload: text, alias: text, epoch, since: time },
         toldBy: optional(shaped(nodeLife)),
       }),
     ),
@@ -126,6 +130,7 @@ export const volumeShape: Shape = shaped({
     }),
   ),
   ...times,
+  stateSince: optional(time),
 });
 
 const cutOp = oneOf("create", "delete");
@@ -137,7 +142,7 @@ const cut = {
   name: text,
   externalId: text,
   plugin: filled,
-  cutAt: amount,
+  cutAt: time,
   state: oneOf(...cutStates),
   goal: oneOf("present", "absent"),
   intent: optional(shaped({ ...callSite, op: cutOp })),
@@ -156,7 +161,7 @@ const snapshotShape = shaped({
   volumeUid: text,
   externalVolumeId: text,
   group: text,
-  sizeBytes: amount,
+  sizeBytes: size,
 });
 
 const member = shaped({
@@ -171,44 +176,6 @@ const groupShape = shaped({ kind: oneOf("group"), ...cut, members: listOf(member
 
 export const cutShape = (kind: string): Shape => (kind === "group" ? groupShape : snapshotShape);
 
-export const claimTombstoneShape: Shape = shaped({
-  namespace: filled,
-  volume: filled,
-  workload: filled,
-  alias: text,
-  uid: filled,
-  node: text,
-  state: oneOf("RELEASED", "FAILED", "FENCED"),
-  createdAt: amount,
-  endedAt: amount,
-});
-
-export const volumeTombstoneShape: Shape = shaped({
-  namespace: filled,
-  id: filled,
-  uid: filled,
-  plugin: text,
-  externalId: text,
-  deletedAt: amount,
-});
-
-export const cutTombstoneShape: Shape = shaped({
-  kind: oneOf("snapshot", "group"),
-  namespace: filled,
-  id: filled,
-  uid: filled,
-  deletedAt: amount,
-});
-
-export const deleteMarkShape: Shape = shaped({
-  plugin: filled,
-  externalId: filled,
-  namespace: filled,
-  id: filled,
-  uid: filled,
-  since: amount,
-});
-
 export const nodeShape: Shape = shaped({
   name: filled,
   ...nodeLife,
@@ -216,24 +183,24 @@ export const nodeShape: Shape = shaped({
   nodeEpoch: count,
   state: oneOf("READY", "FENCING", "QUARANTINED"),
   address: text,
-  plugins: listOf(shaped({ name: filled, instance: text, nodeId: text, maxVolumes: amount, topology: texts })),
-  drain: optional(shaped({ since: amount, mode: oneOf("wait", "release") })),
-  pending: optional(shaped({ ...nodeLife, life: filled, address: text, since: amount })),
+  plugins: listOf(shaped({ name: filled, instance: text, nodeId: text, maxVolumes: size, topology: texts })),
+  drain: optional(shaped({ since: time, mode: oneOf("wait", "release") })),
+  pending: optional(shaped({ ...nodeLife, life: filled, address: text, since: time })),
   admitted: optional(text),
   speaksFrom: optional(count),
   outlived: optional(shaped(nodeLife)),
   ...{ bootsBefore: optional(listOf(filled)), machinesBefore: optional(listOf(filled)) },
-  linkDoubt: optional(shaped({ by: filled, at: amount })),
-  linkLost: optional(shaped({ at: amount })),
-  forgottenAt: optional(amount),
+  linkDoubt: optional(shaped({ by: filled, at: time })),
+  linkLost: optional(shaped({ at: time })),
+  forgottenAt: optional(time),
   fence: optional(
     shaped({
-      ...{ kind: oneOf("power-off", "on-detach"), who: text, evidence: text, since: amount },
+      ...{ kind: oneOf("power-off", "on-detach"), who: text, evidence: text, since: time },
       spoke: optional(flag),
     }),
   ),
-  registeredAt: amount,
-  updatedAt: amount,
+  registeredAt: time,
+  updatedAt: time,
 });
 
 const version = shaped({
@@ -253,7 +220,7 @@ export const secretShape: Shape = shaped({
 
 export const auditShape: Shape = shaped({
   id: filled,
-  at: amount,
+  at: time,
   verb: filled,
   who: text,
   reason: text,
@@ -266,14 +233,15 @@ export const orphanShape: Shape = shaped({
   kind: oneOf(...orphanKinds),
   plugin: text,
   externalId: text,
-  foundAt: amount,
-  seenAt: amount,
+  sizeBytes: size,
+  foundAt: time,
+  seenAt: time,
 });
 
 export const learnedLimitShape: Shape = shaped({
   slots: filled,
   limit: count,
-  until: amount,
+  until: time,
   instance: text,
-  maxVolumes: amount,
+  maxVolumes: size,
 });

@@ -7,7 +7,8 @@ import { planSteps } from "../../domain/steps.ts";
 import type { AggregateRef, IndexEntry, RecordWrite } from "../../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
 import { recordReader } from "../shape/record-reader.ts";
-import { claimTombstoneShape, deleteMarkShape, volumeShape, volumeTombstoneShape } from "../shape/record-shapes.ts";
+import { volumeShape } from "../shape/record-shapes.ts";
+import { claimTombstoneShape, deleteMarkShape, volumeTombstoneShape } from "../shape/tombstone-shapes.ts";
 import { readVolumeBody, writeVolumeBody } from "./volume-body.ts";
 
 /** How volumes and what is left of them stand in the store: keys, indexes, due times, JSON. */
