@@ -130,6 +130,10 @@ test("a newer format is named, never read", () => {
   });
 });
 
+test.each([{ format: 0 }, { format: 0.5 }, { format: -1 }, { uid: "" }])("a header with %j is damage", (change) => {
+  expect(readJournal(encodeHeader({ ...header, ...change })).kind).toBe("damaged");
+});
+
 test.each(["", "\n", "hello\n", '00000000 {"format":1}\n'])("%j is a damaged journal, not an empty one", (text) => {
   expect(readJournal(Buffer.from(text)).kind).toBe("damaged");
 });

@@ -127,10 +127,11 @@ function asHeader(payload: Buffer): JournalHeader | undefined {
   const value = parsed(payload);
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   const { holdfast, format, uid, machine } = value as Record<string, unknown>;
-  if (holdfast !== "agent-journal" || typeof format !== "number") return undefined;
+  if (holdfast !== "agent-journal" || typeof format !== "number" || !(format >= 1)) return undefined;
   // A newer format may have another header; its number is all that has to be understood.
   if (format > journalFormat) return { format, uid: "", machine: "" };
-  return typeof uid === "string" && typeof machine === "string" ? { format, uid, machine } : undefined;
+  if (format !== journalFormat || typeof uid !== "string" || typeof machine !== "string") return undefined;
+  return uid === "" ? undefined : { format, uid, machine };
 }
 
 function asFrame(payload: Buffer): { sequence: number; records: readonly unknown[] } | undefined {

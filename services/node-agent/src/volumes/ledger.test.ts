@@ -25,6 +25,24 @@ describe("what the journal says of the agent itself", () => {
     expect(agent).toMatchObject({ nodeEpoch: 3, clusterUid: "c", promisedGen: 1, bootId: "b", plugins: emptyRegistry });
   });
 
+  test.each([
+    ["null", null],
+    ["no object", 7],
+    ["an agent's record without a type", { a: null }],
+    ["an epoch that is none", { a: { type: "node-epoch", nodeEpoch: null, clusterUid: "c" } }],
+    ["a promise below zero", { a: { type: "promised-gen", gen: -1 } }],
+    [
+      "a dead epoch of half a step",
+      { v: "u", r: { type: "dead", ref: {}, claimUid: "k", epoch: { gen: 1, ctr: 0.5 } } },
+    ],
+    ["a rewritten agent", { f: { nodeEpoch: "1", promisedGen: 0 } }],
+    ["a rewritten volume", { s: { ref: { volumeUid: "u" }, floor: { gen: 1 }, dead: [], claims: {} } }],
+  ])("%s in it is damage, and no end of the agent", (_what, entry) => {
+    const { fault, agent } = foldRecords([prepared, entry]);
+    expect(fault).toMatch(/a record that cannot be read|a number that orders are judged by is none/);
+    expect(agent.plugins.entries).toHaveLength(1);
+  });
+
   test("a generation is promised to one vetting, and by records of an earlier version to nobody", () => {
     const promise = (gen: number, uid?: string) => ({
       a: { type: "promised-gen", gen, ...(uid === undefined ? {} : { uid }) },

@@ -9,6 +9,7 @@ import { type Vetting, withPromise } from "@holdfast/model/vetting";
 import type { AgentRecord, VolumeEvent, VolumeRecord } from "../domain/events.ts";
 import { applyRegistryChange, emptyRegistry, type RegistryStep } from "../domain/plugin-registry.ts";
 import { promisedOf } from "../domain/promise.ts";
+import { agentFault, recordFault, volumeFault } from "../domain/record-fault.ts";
 import { type Survival, survivalOf } from "../domain/record-survival.ts";
 import type { AgentFacts, VolumeState } from "../domain/types.ts";
 import { applyEvent, isFault } from "../domain/volume-machine.ts";
@@ -45,22 +46,42 @@ export interface Folded {
 export function foldRecords(entries: readonly unknown[]): Folded {
   let agent = newAgent;
   const volumes = new Map<string, VolumeState>();
-  for (const entry of entries as readonly Entry[]) {
+  const take = (entry: Entry): string | undefined => {
     // A file that was rewritten by an earlier version names no plugins.
     if ("f" in entry) agent = { ...newAgent, ...entry.f };
     else if ("s" in entry) volumes.set(entry.s.ref.volumeUid, entry.s);
     else if ("a" in entry) {
       if (entry.a.type === "boot" && entry.a.bootId !== agent.bootId) forgetSights(volumes);
       const after = withKnown(agent, entry.a);
-      if (typeof after === "string") return { agent, volumes, fault: `the agent itself: ${after}` };
+      if (typeof after === "string") return `the agent itself: ${after}`;
       agent = after;
     } else {
       const after = applyKnown(volumes.get(entry.v), entry.r);
-      if (typeof after === "string") return { agent, volumes, fault: `volume ${entry.v}: ${after}` };
+      if (typeof after === "string") return `volume ${entry.v}: ${after}`;
       volumes.set(entry.v, after);
     }
+    return undefined;
+  };
+  for (const entry of entries) {
+    const fault = faultIn(() => unsound(entry as Entry) ?? take(entry as Entry));
+    if (fault !== undefined) return { agent, volumes, fault };
   }
   return { agent, volumes, fault: undefined };
+}
+
+function unsound(entry: Entry): string | undefined {
+  if ("f" in entry) return agentFault({ ...newAgent, ...entry.f });
+  if ("s" in entry) return volumeFault(entry.s);
+  return recordFault("a" in entry ? entry.a : entry.r);
+}
+
+/** L2: what is built otherwise than any version writes it is a fault as well, and no end of the process. */
+function faultIn(take: () => string | undefined): string | undefined {
+  try {
+    return take();
+  } catch (error) {
+    return `a record that cannot be read (${error instanceof Error ? error.message : String(error)})`;
+  }
 }
 
 /** Mount ids and device numbers of an earlier boot mean other mounts in this one: what they name now is not ours. */
