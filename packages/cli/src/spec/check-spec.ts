@@ -7,6 +7,7 @@ import { type DescEnum, type DescField, type DescMessage, type JsonValue, Scalar
 import { parseDuration } from "@holdfast/shared/config/setting";
 import { isMap, isScalar, isSeq, type Node } from "yaml";
 import { parseSize } from "../words/size.ts";
+import { integerIn, integerRange } from "./integer-range.ts";
 import type { SpecDocument } from "./spec-document.ts";
 import type { SpecViolation } from "./spec-violation.ts";
 
@@ -17,18 +18,8 @@ export interface CheckedSpec {
 
 type Tell = (node: Node | null, field: string, rule: string) => undefined;
 
-const integers: ReadonlySet<ScalarType> = new Set([
-  ScalarType.INT32,
-  ScalarType.INT64,
-  ScalarType.UINT32,
-  ScalarType.UINT64,
-  ScalarType.SINT32,
-  ScalarType.SINT64,
-  ScalarType.FIXED32,
-  ScalarType.FIXED64,
-  ScalarType.SFIXED32,
-  ScalarType.SFIXED64,
-]);
+/** An escape such as \ud800 alone: no text can hold it. */
+const halfLetter = "has half of a letter: an escape \\ud800 to \\udfff without its other half";
 
 const nearest = (word: string, known: readonly string[]): string => {
   const close = known.filter((name) => name.startsWith(word.slice(0, 3)) || name.includes(word));
@@ -51,15 +42,20 @@ const scalarValue = (type: ScalarType, name: string, node: Node, field: string, 
   const { value } = node;
   if (type === ScalarType.BOOL)
     return typeof value === "boolean" ? value : tell(node, field, "has to be true or false");
-  if (integers.has(type)) {
-    const size = name.endsWith("_bytes") ? parseSize(String(value)) : undefined;
-    if (size !== undefined) return size.toString();
-    if (typeof value === "number" && Number.isInteger(value)) return value.toString();
-    const hint = name.endsWith("_bytes") ? "a size such as 10GiB, or a whole number of bytes" : "a whole number";
-    return tell(node, field, `has to be ${hint}, not ${JSON.stringify(value)}`);
+  const range = integerRange(type);
+  if (range !== undefined) {
+    const given = integerIn(value, node.source);
+    const found = name.endsWith("_bytes") ? parseSize(String(given ?? value)) : given;
+    if (found === undefined) {
+      const hint = name.endsWith("_bytes") ? "a size such as 10GiB, or a whole number of bytes" : "a whole number";
+      return tell(node, field, `has to be ${hint}, not ${JSON.stringify(value)}`);
+    }
+    return found < range.least || found > range.most
+      ? tell(node, field, `has to be ${range.least} to ${range.most}, not ${found}`)
+      : found.toString();
   }
   // What YAML takes for a number or a truth was meant as text here: `zone: 1`, `on: true`.
-  if (typeof value === "string") return value;
+  if (typeof value === "string") return value.isWellFormed() ? value : tell(node, field, halfLetter);
   if (typeof value === "number" || typeof value === "boolean") return node.source ?? String(value);
   return tell(node, field, "has to be text");
 };
@@ -83,6 +79,7 @@ const mapValue = (desc: DescField & { fieldKind: "map" }, node: Node, field: str
   const entries = node.items.flatMap(({ key, value }) => {
     const name = isScalar(key) ? String(key.value) : "";
     if (value === null) return [];
+    if (!name.isWellFormed()) return tell(key as Node, field, halfLetter) ?? [];
     const item =
       desc.mapKind === "message"
         ? messageValue(desc.message, value as Node, `${field}.${name}`, tell)
