@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLinkHub, type LinkHub } from "../../../../test/support/controller/link-hub.ts";
 import type { NodePlugin, NodeRecord } from "../domain/node/node.ts";
 import type { ReportedClaim, ReportedNews, Reporter } from "./acknowledgements.ts";
+import { checkNews } from "./check-told.ts";
 import { createControllerLinkService } from "./controller-link-service.ts";
 import type { AgentHeader } from "./convert.ts";
 import type { AgentReport } from "./node-registry-model.ts";
@@ -277,4 +278,34 @@ describe("Greet", () => {
     expect(await as("n9").greet({ node: "n9" })).toMatchObject({ known: false });
     expect(await failure(as().greet({ node: "n9" }))).toMatchObject({ reason: "PERMISSION_DENIED" });
   });
+});
+
+test("numbers that would be rounded, and times that no calendar has, are refused and nothing is told", async () => {
+  const large = 2n ** 53n;
+  const claim = { namespace: "ns", volume: "v", volumeUid: "u", claimUid: "k", epoch: { gen: 1n, ctr: large } };
+  const fieldsOf = async (run: Promise<unknown>) => (await failure(run)).violations.map(({ field }) => field);
+  const header2 = { ...header, nodeEpoch: large, fingerprintRevision: large };
+  const negative = { ...fingerprint, maxVolumes: -1n };
+  expect(await fieldsOf(as().register({ header: header2, plugins: [negative] }))).toEqual([
+    "header.node_epoch",
+    "header.fingerprint_revision",
+    "plugins[0].max_volumes",
+  ]);
+  const said = { node: "n1", instance: "i1", nodeEpoch: 7n };
+  expect(await fieldsOf(as().acknowledge({ ...said, nodeEpoch: large, released: [claim], lost: [claim] }))).toEqual([
+    "node_epoch",
+    "released[0].epoch.ctr",
+    "lost[0].epoch.ctr",
+  ]);
+  // Beyond the end of Date, where the wire still has room.
+  const never = new Date(Number.NaN);
+  expect(
+    checkNews("claims[0]", { ailing: { since: never }, call: { since: never, deadline: never } } as never),
+  ).toEqual(
+    ["ailing.since", "call.since", "call.deadline"].map((name) => ({
+      field: `claims[0].${name}`,
+      description: "must be a time",
+    })),
+  );
+  expect([registered, told]).toEqual([[], []]);
 });

@@ -18,6 +18,7 @@ import type { Logger } from "@holdfast/shared/log/logger";
 import { checkId, checkPlugin, checkRequired, checkString } from "../domain/limits.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
 import type { Acknowledgements, ReportedClaim, ReportedNews } from "./acknowledgements.ts";
+import { checkEpoch, checkNews, checkNumber } from "./check-told.ts";
 import { epochFrom, headerFrom } from "./convert.ts";
 import { nodePluginFrom } from "./convert-plugin.ts";
 import type { NodeRegistry } from "./node-registry-model.ts";
@@ -175,6 +176,8 @@ const checkHeader = (header: RegisterHeader): readonly FieldViolation[] => [
   ...checkString("header.host_identity", header.hostIdentity),
   ...checkString("header.version", header.version),
   ...checkString("header.cluster_uid", header.clusterUid),
+  ...checkNumber("header.node_epoch", header.nodeEpoch),
+  ...checkNumber("header.fingerprint_revision", header.fingerprintRevision),
 ];
 
 const maxNodeIdBytes = 256;
@@ -186,6 +189,7 @@ const checkPlugins = (field: string, plugins: readonly PluginFingerprint[]): rea
     .flatMap((plugin, i) => [
       ...checkPlugin(`${field}[${i}].plugin`, plugin.plugin),
       ...checkRequired(`${field}[${i}].instance_id`, plugin.instanceId),
+      ...(plugin.maxVolumes < 0n ? [{ field: `${field}[${i}].max_volumes`, description: "must not be negative" }] : []),
       ...(Buffer.byteLength(plugin.nodeId) > maxNodeIdBytes
         ? [{ field: `${field}[${i}].node_id`, description: `is longer than ${maxNodeIdBytes} bytes` }]
         : []),
@@ -202,15 +206,20 @@ const checkReport = (request: ReportRequest): void =>
     ...checkRequired("instance", request.instance),
     ...checkPlugins("changed", request.changed),
     ...(request.removed.length > maxPlugins ? [{ field: "removed", description: `more than ${maxPlugins}` }] : []),
+    ...checkNumber("node_epoch", request.nodeEpoch),
+    ...checkNumber("base_revision", request.baseRevision),
+    ...checkNumber("revision", request.revision),
     ...checkClaims("claims", request.claims),
+    ...request.claims.slice(0, maxClaims).flatMap((claim, n) => checkNews(`claims[${n}]`, claim)),
   ]);
 
 const checkClaims = (
   field: string,
-  claims: readonly { readonly namespace: string; readonly volume: string }[],
+  claims: readonly Pick<ReleasedClaim, "namespace" | "volume" | "epoch">[],
 ): readonly FieldViolation[] => [
   ...(claims.length > maxClaims ? [{ field, description: `more than ${maxClaims}` }] : []),
-  ...claims.flatMap(({ namespace, volume }, n) => [
+  ...claims.flatMap(({ namespace, volume, epoch }, n) => [
+    ...checkEpoch(`${field}[${n}].epoch`, epoch),
     ...checkId(`${field}[${n}].namespace`, namespace),
     ...checkId(`${field}[${n}].volume`, volume),
   ]),
@@ -219,6 +228,7 @@ const checkClaims = (
 const checkAcknowledge = (request: AcknowledgeRequest): void =>
   refuse([
     ...checkId("node", request.node),
+    ...checkNumber("node_epoch", request.nodeEpoch),
     ...checkClaims("released", request.released),
     ...checkClaims("lost", request.lost),
   ]);

@@ -76,15 +76,17 @@ function servedMethod(
   const method: MethodDescriptor = { path, requestStream: false, responseStream, options };
   const encode = (message: unknown): MessagePieces =>
     piecesOfMessage(responseType, responseType.fromPartial === undefined ? message : responseType.fromPartial(message));
-  const decode = (bytes: Uint8Array): unknown => {
+  const readable = <T>(read: () => T): T => {
     try {
-      return requestType.decode(bytes);
+      return read();
     } catch (error) {
       throw new ToldStatus(statusOfError(bodyMalformed(path, error)));
     }
   };
+  const decode = (bytes: Uint8Array): unknown => readable(() => requestType.decode(bytes));
   const contextOf = ({ head, peer, signal }: ServedCaller): BareContext => ({
-    metadata: metadataOf(head, streamPeer),
+    // Letters that no header can have are the peer's mistake.
+    metadata: readable(() => metadataOf(head, streamPeer)),
     peer,
     header: Metadata(),
     // An answer has no header here.

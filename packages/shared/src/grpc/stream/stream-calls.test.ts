@@ -231,6 +231,16 @@ describe("what a peer sends", () => {
     expect([stream.agent.load(), stream.controller.load()]).toEqual([idle, idle]);
   });
 
+  test("a head with letters that no header can have fails its call alone, and says so", async () => {
+    const stream = createStreamServices({ onAgent: { raiseFloor: async (request) => request } });
+    const order = { head: { seq: 50n, requestId: "\ufeff" }, raiseFloor: { promisedGen: 300n } };
+    stream.agent.take(ToAgent.encode(ToAgent.fromPartial({ order })).finish());
+    await expect.poll(() => stream.toController.frames.length).toBe(1);
+    const [refusal = new Uint8Array(0)] = stream.toController.frames;
+    expect(Buffer.from(FromAgent.decode(refusal).answer?.head?.failure ?? []).toString()).toContain("cannot be read");
+    expect(stream.agent.load()).toEqual(idle);
+  });
+
   test("what is of another version is refused by itself", async () => {
     const stream = createStreamServices({});
     const head = ToAgent.encode(ToAgent.fromPartial({ order: { head: { seq: 4n } } })).finish();
