@@ -1,19 +1,7 @@
 /** The API of one controller of a test's world, on a real socket. */
-import { randomUUID } from "node:crypto";
 import type { WiredAccess } from "@holdfast/controller/access-wiring";
-import { createClaimService } from "@holdfast/controller/api/claim/claim-service";
-import { createEventService } from "@holdfast/controller/api/event/event-service";
-import { createNodeService } from "@holdfast/controller/api/node/node-service";
-import { createPluginService } from "@holdfast/controller/api/plugin/plugin-service";
-import { createRepairService } from "@holdfast/controller/api/repair/repair-service";
-import { createVolumeService } from "@holdfast/controller/api/volume/volume-service";
-import { createPluginCommands } from "@holdfast/controller/commands/plugin/plugin-commands";
-import { createUpgradeCommands } from "@holdfast/controller/commands/upgrade/upgrade-commands";
 import { everything } from "@holdfast/controller/domain/access/caller-scope";
-import { readableFormats } from "@holdfast/controller/domain/store-format";
 import type { NodeRegistry } from "@holdfast/controller/nodes/node-registry-model";
-import { nodeChangeKey } from "@holdfast/controller/records/changes";
-import { createRosterRecords } from "@holdfast/controller/records/roster-records";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
@@ -27,10 +15,9 @@ import { createGrpcServer } from "@holdfast/shared/grpc/server";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { tempSocket } from "@holdfast/shared/testing/temp-socket";
 import type { World } from "./world.ts";
+import { addWorldServices } from "./world-services.ts";
 
 export type ServedApi = Awaited<ReturnType<typeof serveApi>>;
-
-const noDetails = { rev: 0, lastHeard: undefined, message: "", dispute: undefined };
 
 export interface ServedApiOptions {
   /** Who may call what; everybody may call everything without it. */
@@ -44,114 +31,9 @@ export const serveApi = async (world: World, { access, details = () => undefined
   const log = createMemoryLogger();
   const server = createGrpcServer({ log, ...(access && { access: access.access }) });
   const scopeOf = access?.scopeOf ?? (() => everything);
-  const tracing = { currentTraceparent: () => traceparent } as Parameters<typeof createVolumeService>[0]["tracing"];
+  const tracing = { currentTraceparent: () => traceparent } as Parameters<typeof addWorldServices>[3];
   let traceparent: string | undefined;
-  const deps = {
-    get commands() {
-      return world.commands;
-    },
-    get wakeups() {
-      return world.changes;
-    },
-    get stats() {
-      return world.stats;
-    },
-    granted: () => true,
-    scopeOf,
-    recent: (ref: Parameters<typeof world.records.recent>[0]) => world.records.recent(ref),
-    listExternalVolumes: world.listExternalVolumes,
-    feed: world.store,
-    clock: world.clock,
-    tracing,
-  };
-  server.add(VolumeServiceDefinition, createVolumeService(deps));
-  server.add(ClaimServiceDefinition, createClaimService(deps));
-  server.add(EventServiceDefinition, createEventService(deps));
-  const placement = world.placement();
-  server.add(PlacementServiceDefinition, placement.service);
-  server.add(
-    NodeServiceDefinition,
-    createNodeService({
-      ...deps,
-      get stats() {
-        return world.stats;
-      },
-      get wakeups() {
-        return world.changes;
-      },
-      nodes: world.registry,
-      places: placement.places,
-      remarks: (node) => ({
-        ...noDetails,
-        ...details(node),
-        overdue: world.drains.overdue(node),
-        fenceWaits: world.fences.waitsFor(node),
-      }),
-      get commands() {
-        return world.nodeCommands;
-      },
-      keyOfNode: nodeChangeKey,
-      get log() {
-        return world.nodeLog;
-      },
-    }),
-  );
-  server.add(
-    PluginServiceDefinition,
-    createPluginService({
-      granted: () => true,
-      scopeOf,
-      callsOf: () => ({
-        breaker: "closed",
-        running: 0,
-        waiting: 0,
-        limit: 64,
-        most: 64,
-        held: "",
-        at: undefined,
-        silent: [],
-      }),
-      get commands() {
-        return createPluginCommands({
-          ambiguous: () => "",
-          records: world.pluginRecords,
-          catalogue: world.catalogue,
-          count: world.countOf,
-          format: () => 4,
-        });
-      },
-      tracing,
-      admission: {
-        accept: async ({ socketPath: socket }) => [{ socket, uid: 0, gid: 0, directoryUid: 0, directoryGid: 0 }],
-      },
-      log,
-      get changes() {
-        return world.pluginLog;
-      },
-    }),
-  );
-  const gate = { state: world.gate.state, findings: () => [], accept: async () => world.gate.set(true) };
-  server.add(
-    RepairServiceDefinition,
-    createRepairService({
-      scopeOf,
-      gate,
-      audit: world.audit,
-      clock: world.clock,
-      tracing,
-      commands: world.repair,
-      upgrade: createUpgradeCommands({
-        roster: createRosterRecords({
-          ...{ store: world.store, clock: world.clock, signal: new AbortController().signal },
-          ids: { uuid: randomUUID, random: Math.random },
-        }),
-        audit: world.audit,
-        store: world.store,
-        formats: readableFormats,
-        clock: world.clock,
-      }),
-    }),
-  );
+  addWorldServices(server, world, log, tracing, { scopeOf, details });
   await server.listen(socket.address);
   const channel = createGrpcChannel(socket.address);
   const clientsOf = (identity: Identity) => {

@@ -11,7 +11,7 @@ import type { AggregateRef, IndexEntry } from "../../domain/store-types.ts";
 import { changedAllTheTime } from "../commit-rounds.ts";
 import { createRecordTable, type RecordPage, type RecordTableDeps, type Versioned } from "../record-table.ts";
 import { recordReader } from "../shape/record-reader.ts";
-import { amount, filled, listOf, shaped } from "../shape/record-shape.ts";
+import { filled, listOf, shaped, time } from "../shape/record-shape.ts";
 
 export interface AccessGrants {
   /** Reads every grant: before anybody is served, and whenever changes may have been missed. */
@@ -43,8 +43,8 @@ export const readAccessGrant = recordReader<AccessGrantRecord>({
     namespaces: listOf(filled),
     plugins: listOf(filled),
     secretRoots: listOf(filled),
-    createdAt: amount,
-    updatedAt: amount,
+    createdAt: time,
+    updatedAt: time,
   }),
   keyOf: ({ scheduler }) => scheduler,
 });

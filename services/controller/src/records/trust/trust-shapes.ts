@@ -1,13 +1,13 @@
 /** The fields of tokens and denials that decisions are made from. */
-import { amount, filled, optional, type Shape, shaped, text } from "../shape/record-shape.ts";
+import { filled, optional, type Shape, shaped, text, time } from "../shape/record-shape.ts";
 
 export const nodeTokenShape: Shape = shaped({
   hash: filled,
   node: filled,
-  createdAt: amount,
-  endsAt: amount,
+  createdAt: time,
+  endsAt: time,
   createdBy: text,
-  usedAt: optional(amount),
+  usedAt: optional(time),
 });
 
-export const denialShape: Shape = shaped({ subject: filled, at: amount, endsAt: amount, who: text, reason: text });
+export const denialShape: Shape = shaped({ subject: filled, at: time, endsAt: time, who: text, reason: text });
