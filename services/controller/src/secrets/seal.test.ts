@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { SecretKeys } from "./key-file.ts";
 import { holdsSame, open, rewrap, seal } from "./seal.ts";
 
@@ -60,5 +60,48 @@ describe("a sealed value", () => {
     expect(again).toMatchObject({ key: "k2", body: sealed.body });
     expect(open(again, subject, keysOf("k2"))).toEqual(values);
     expect(rewrap(again, subject, keysOf("k2"))).toBe(again);
+  });
+});
+
+describe("[S3] bytes of values and keys", () => {
+  /** Buffers that are made while `act` runs. */
+  const buffersOf = <T>(act: () => T): { readonly result: T; readonly made: readonly Buffer[] } => {
+    const made: Buffer[] = [];
+    const kept =
+      <A extends readonly never[]>(make: (...given: A) => unknown) =>
+      (...given: A): unknown => {
+        const buffer = make(...given);
+        if (Buffer.isBuffer(buffer)) made.push(buffer);
+        return buffer;
+      };
+    const { from, concat } = Buffer;
+    const spies = [
+      vi.spyOn(Buffer, "from").mockImplementation(kept(from.bind(Buffer) as never) as never),
+      vi.spyOn(Buffer, "concat").mockImplementation(kept(concat.bind(Buffer) as never) as never),
+    ];
+    try {
+      return { result: act(), made };
+    } finally {
+      for (const spy of spies) spy.mockRestore();
+    }
+  };
+  /** 32 bytes that are neither zero nor a part of what is stored. */
+  const isKey = (one: Buffer, ...stored: readonly { readonly wrapped: string }[]): boolean =>
+    one.length === 32 &&
+    one.some((byte) => byte !== 0) &&
+    stored.every(({ wrapped }) => !Buffer.from(wrapped.split(" ")[1] ?? "", "base64").includes(one));
+
+  test("are zero once a value was sealed, opened, compared and put under another key", () => {
+    const { result: sealed, made } = buffersOf(() => seal(values, subject, keysOf("k1")));
+    const opening = buffersOf(() => open(sealed, subject, keysOf("k1")));
+    const comparing = buffersOf(() => holdsSame(sealed, subject, keysOf("k1"), values));
+    const again = buffersOf(() => rewrap(sealed, subject, keysOf("k2", "k1")));
+    expect([opening.result, comparing.result]).toEqual([values, true]);
+    for (const buffers of [made, opening.made, comparing.made, again.made]) {
+      expect(buffers.length).toBeGreaterThan(2);
+      expect(buffers.filter((one) => one.includes("cAnAry"))).toEqual([]);
+      // The value of the version is sealed with a key of 32 bytes, which is sealed with another: neither is left.
+      expect(buffers.filter((one) => isKey(one, sealed, again.result))).toEqual([]);
+    }
   });
 });

@@ -53,14 +53,23 @@ const saltBytes = 16;
 /** S1: of 128 random bits beside the nonce's 96, so that no pair is ever used twice. */
 const derived = (key: Buffer, salt: Buffer): Buffer => Buffer.from(hkdfSync("sha256", key, salt, "holdfast wrap", 32));
 
+const under = <T>(key: Buffer, salt: Buffer, use: (derivedKey: Buffer) => T): T => {
+  const own = derived(key, salt);
+  try {
+    return use(own);
+  } finally {
+    own.fill(0); // S3
+  }
+};
+
 const wrap = (key: Buffer, own: Buffer, aad: Buffer): string => {
   const salt = randomBytes(saltBytes);
-  return `${salt.toString("base64")} ${encrypt(derived(key, salt), own, aad)}`;
+  return `${salt.toString("base64")} ${under(key, salt, (one) => encrypt(one, own, aad))}`;
 };
 
 const unwrap = (key: Buffer, wrapped: string, aad: Buffer): Buffer | undefined => {
   const [salt = "", sealed = ""] = wrapped.split(" ");
-  return decrypt(derived(key, Buffer.from(salt, "base64")), sealed, aad);
+  return under(key, Buffer.from(salt, "base64"), (one) => decrypt(one, sealed, aad));
 };
 
 const sorted = (values: SecretValues): readonly (readonly [string, string])[] =>
