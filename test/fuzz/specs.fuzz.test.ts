@@ -1,8 +1,11 @@
 /** Spec files of the command line: each value of the file stands in the request as the file says it, or the file is refused with its line. */
+
 import type { JsonValue } from "@bufbuild/protobuf";
 import { CreateClaimsRequest } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { PluginProfile } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { CreateVolumeRequest } from "@holdfast/shared/gen/holdfast/v1/volume";
+import { plainKeys } from "@holdfast/shared/plain-keys";
+import { afterAll, beforeAll } from "vitest";
 import { CliFailure } from "../../packages/cli/src/frame/cli-failure.ts";
 import type { Context } from "../../packages/cli/src/frame/context.ts";
 import { loadMessageJson } from "../../packages/cli/src/frame/message-json.ts";
@@ -155,6 +158,13 @@ const corrects =
   (pattern: RegExp, by: string): Read =>
   ({ sample, text }) =>
     read({ sample, text: text.replace(pattern, by) });
+
+// As the programs begin.
+let restore = (): void => undefined;
+beforeAll(() => {
+  restore = plainKeys();
+});
+afterAll(() => restore());
 
 fuzzTests<Read, Input>({
   name: "the reader of spec files",

@@ -6,12 +6,14 @@ import { text } from "node:stream/consumers";
 import tls from "node:tls";
 import { fileURLToPath } from "node:url";
 import { verifyAudit } from "@holdfast/shared/audit/verify-audit";
+import { plainKeys } from "@holdfast/shared/plain-keys";
 import { readUpTo } from "./frame/bounded-text.ts";
 import type { CheckedService } from "./frame/io.ts";
 import { runCli } from "./run-cli.ts";
 
 // Of every connection of this process, also of those whose options name no version.
 tls.DEFAULT_MIN_VERSION = "TLSv1.3";
+plainKeys();
 
 const mainOf = (service: string): string | undefined => {
   const file = fileURLToPath(new URL(`../../../services/${service}/src/main.ts`, import.meta.url));

@@ -1,8 +1,11 @@
 import { warnOfCliConfig } from "@holdfast/shared/config/cli-environment";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { runUntilSignal } from "@holdfast/shared/lifecycle";
+import { plainKeys } from "@holdfast/shared/plain-keys";
 import { createApp } from "./app.ts";
 import { configSchema } from "./config.ts";
+
+plainKeys();
 
 await runUntilSignal(async (signal, run) => {
   const app = await createApp(loadConfig(configSchema, process.env));

@@ -8,6 +8,7 @@ import { printFindings } from "@holdfast/shared/doctor/print-findings";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { runUntilSignal } from "@holdfast/shared/lifecycle";
 import { createLogger } from "@holdfast/shared/log/logger";
+import { plainKeys } from "@holdfast/shared/plain-keys";
 import { createApp } from "./app.ts";
 import { isOfflineCommand, offlineCommands, runOffline } from "./backup/offline.ts";
 import { configSchema } from "./config.ts";
@@ -15,6 +16,8 @@ import { doctorFindings } from "./doctor-wiring.ts";
 import { runRebuild } from "./rebuild-wiring.ts";
 import { judgeRecord } from "./records/shape/record-readers.ts";
 import { refuseUnfitRoots } from "./secrets-wiring.ts";
+
+plainKeys();
 
 /** What is wrong with the world as a setting describes it: whoever starts the service has to act, and no restart will help. */
 const settingBehind: Readonly<Record<string, string>> = {

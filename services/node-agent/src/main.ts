@@ -6,11 +6,14 @@ import { loadConfig } from "@holdfast/shared/config/config";
 import { printFindings } from "@holdfast/shared/doctor/print-findings";
 import { exitCodes, runUntilSignal } from "@holdfast/shared/lifecycle";
 import { createLogger } from "@holdfast/shared/log/logger";
+import { plainKeys } from "@holdfast/shared/plain-keys";
 import { createApp } from "./app.ts";
 import { configSchema } from "./config.ts";
 import { askController } from "./controller-link/ask-controller.ts";
 import { examineAgent } from "./doctor/examine-agent.ts";
 import { openCertificates } from "./link-certificates.ts";
+
+plainKeys();
 
 const check = async (): Promise<number> => {
   const log = createLogger({ level: "error", destination: { write: () => undefined } });
