@@ -85,8 +85,28 @@ describe.skipIf(!root)("secrets", () => {
     await rm(keys, { recursive: true, force: true });
   });
 
-  /** Everything that anybody but the plugin could read. */
-  const expectNowhere = async (answers: readonly unknown[]): Promise<void> => {
+  /** What everybody on the machine may read of the services and of what they start; the controller was given the value as a variable. */
+  const ofProcesses = async (): Promise<readonly [string, string][]> => {
+    const controller = cluster.controller().pid;
+    const agent = cluster.node("node-a").agent().pid;
+    const told = await Promise.all(
+      (await readdir("/proc"))
+        .filter((name) => /^\d+$/.test(name))
+        .map((pid) => ofProcess(Number(pid), controller, agent)),
+    );
+    return told.flat();
+  };
+  const ofProcess = async (pid: number, controller: number, agent: number): Promise<[string, string][]> => {
+    const text = (name: string) => readFile(`/proc/${pid}/${name}`, "latin1").catch(() => "");
+    const parent = Number(/\) \S (\d+) /.exec(await text("stat"))?.[1]);
+    if (![pid, parent].some((one) => one === controller || one === agent)) return [];
+    const environ: [string, string][] = pid === controller ? [] : [[`environ of ${pid}`, await text("environ")]];
+    return [[`argv of ${pid}`, await text("cmdline")], ...environ];
+  };
+
+  /** Everything that anybody but the plugin could read. `told`: a word that is no secret, and that was said where the secret might be. */
+  const expectNowhere = async (answers: readonly unknown[], told: string): Promise<void> => {
+    await expect.poll(() => traces.raw().includes(told)).toBe(true);
     const metrics = await Promise.all(
       [cluster.controller(), cluster.node("node-a").agent()].map(async (service) => {
         const line = await service.line((l) => l["message"] === "admin listening", "its admin address");
@@ -99,8 +119,8 @@ describe.skipIf(!root)("secrets", () => {
       ["metrics", metrics.join("\n")],
       ["answers", asText(answers)],
     ];
-    for (const file of await everyFile(cluster.dir)) places.push([file, await readFile(file, "latin1")]);
-    expect(places.length).toBeGreaterThan(6);
+    const files = await everyFile(cluster.dir);
+    for (const file of files) places.push([file, await readFile(file, "latin1")]);
     const trail = (name: string) => places.filter(([where]) => path.basename(where).startsWith(`${name}-`));
     for (const method of ["CreateVolume", "NodePublishVolume"])
       expect(
@@ -109,9 +129,27 @@ describe.skipIf(!root)("secrets", () => {
       ).toHaveLength(1);
     expect(trail("calls").length + trail("secrets").length + trail("acts").length).toBe(5);
     expect(trail("secrets")[0]?.[1]).toContain('"volume":"kept","method":"NodeStageVolume"');
-    expect(metrics.every((text) => text.includes("# HELP"))).toBe(true);
-    for (const [where, text] of places)
-      for (const form of forms) expect(text.includes(form), `${form} in ${where}`).toBe(false);
+    const processes = await ofProcesses();
+    // Each place is looked into: what may be told there is found.
+    for (const [where, text] of places.filter(([where]) => ["logs", "spans", "answers"].includes(where)))
+      expect(text.includes(told), `${told} in ${where}`).toBe(true);
+    for (const kind of ["journal", "store.db"]) {
+      const texts = places.filter(([where]) => path.basename(where).startsWith(kind)).map(([, text]) => text);
+      expect(
+        texts.some((text) => text.includes(told)),
+        `${told} in a ${kind}`,
+      ).toBe(true);
+    }
+    expect(metrics.every((text) => text.includes("# HELP") && text.includes(plugin))).toBe(true);
+    expect(processes.filter(([, text]) => text.includes("main.ts"))).toHaveLength(2);
+    expect(processes.some(([where, text]) => where.startsWith("environ") && text.includes("HOLDFAST_"))).toBe(true);
+    for (const [where, text] of [...places, ...processes]) {
+      for (const form of forms) {
+        expect(text.includes(form), `${form} in ${where}`).toBe(false);
+        // The same search finds what was planted behind it.
+        expect(`${text}${form}`.includes(form)).toBe(true);
+      }
+    }
   };
 
   it("[I10] reach the plugin, and appear in no log, span, error, metric, store or journal, also when the plugin repeats them", async () => {
@@ -166,7 +204,7 @@ describe.skipIf(!root)("secrets", () => {
       ).toBe(true);
     await traces.until((all) => all.some((s) => s.name.endsWith("DeleteVolume")), "DeleteVolume");
 
-    await expectNowhere([created, claim, listed, explained]);
+    await expectNowhere([created, claim, listed, explained], "kept");
   });
 
   it("[I10] that are stored, or came with a request, are ciphertext alone wherever they rest, and in no event", async () => {
@@ -218,7 +256,7 @@ describe.skipIf(!root)("secrets", () => {
     const acts = (await everyFile(cluster.dir)).filter((file) => path.basename(file).startsWith("acts-"));
     const audit = await Promise.all(acts.map((file) => readFile(file, "utf8")));
     for (const method of ["PutSecret", "DeleteSecret", "CreateVolume"]) expect(audit.join("")).toContain(`/${method}"`);
-    await expectNowhere([put, stored, inline, claims, listed, told, String(refused), String(tooLong)]);
+    await expectNowhere([put, stored, inline, claims, listed, told, String(refused), String(tooLong)], "stored");
   });
 
   it("[I10] of the question for the health of the storage reach its plugin, and are told by no answer of it", async () => {
@@ -250,6 +288,6 @@ describe.skipIf(!root)("secrets", () => {
       .setPluginProfile({ name: plugin, profile: { nodeHealthSecret: elsewhere } })
       .catch((error: unknown) => error);
     expect(String(refused)).toContain("profile.node_health_secret.secret.ref");
-    await expectNowhere([set, told, String(refused), await plugins.getPlugin({ name: plugin })]);
+    await expectNowhere([set, told, String(refused), await plugins.getPlugin({ name: plugin })], plugin);
   });
 });

@@ -103,10 +103,15 @@ const next = (random: SeededRandom): Input => {
   return { sample, text: otherBytes(Buffer.from(text), random, Buffer.from(json)).toString("utf8") };
 };
 
-const scales: Readonly<Record<string, bigint>> = { B: 1n, KiB: 1024n, MiB: 1024n ** 2n, GiB: 1024n ** 3n };
+const scales = new Map([
+  ["B", 1n],
+  ["KiB", 1024n],
+  ["MiB", 1024n ** 2n],
+  ["GiB", 1024n ** 3n],
+]);
 const said = (value: unknown): readonly string[] => {
-  const [, digits = "", unit = ""] = /^(\d+)(\w+)$/.exec(String(value)) ?? [];
-  const scale = scales[unit];
+  const [, digits = "", unit = ""] = /^\s*(\d+)\s*(\w+)\s*$/.exec(String(value)) ?? [];
+  const scale = scales.get(unit);
   return [
     String(value),
     ...(scale === undefined ? [] : [(BigInt(digits) * scale).toString()]),
@@ -128,7 +133,7 @@ const lost = (spec: unknown, told: unknown, path: string): string | undefined =>
     const word = String(spec).toUpperCase().replaceAll("-", "_");
     const large = /^-?\d{16,}$/.test(String(spec)) && String(spec) !== String(told);
     const enumWord = typeof told === "string" && word !== "" && told.endsWith(word);
-    const text = typeof told === "string" && (/^[\d.]+\w*$/.test(String(spec)) || /_?NS$/.test(told));
+    const text = typeof told === "string" && (/^\s*[\d.]+\s*\w*\s*$/.test(String(spec)) || /_?NS$/.test(told));
     return !large && (same || enumWord || (text && /bytes|deadline/.test(path)))
       ? undefined
       : `${path} is ${JSON.stringify(spec)} in the file and ${JSON.stringify(told)} in the request`;
