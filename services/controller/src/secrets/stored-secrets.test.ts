@@ -55,6 +55,29 @@ describe("a stored secret", () => {
     expect(await secrets.read({ ...name, name: "none" }, undefined)).toBeUndefined();
   });
 
+  test("[T2] is kept as bytes that are zero once it is forgotten, is read anew, or was kept for long enough", async () => {
+    await put("cAnAry");
+    const secrets = stored();
+    const { from } = Buffer;
+    const made: Buffer[] = [];
+    const spy = vi.spyOn(Buffer, "from").mockImplementation(((...given: Parameters<typeof from>) => {
+      const buffer = from.apply(Buffer, given);
+      made.push(buffer);
+      return buffer;
+    }) as typeof from);
+    const holding = () => made.filter((one) => one.includes("cAnAry")).length;
+    try {
+      for (const end of [() => secrets.forget("default/s"), secrets.forgetAll, () => world.clock.advance(6_000)]) {
+        await secrets.read(name, undefined);
+        expect(holding()).toBe(1);
+        await end();
+        expect(holding()).toBe(0);
+      }
+    } finally {
+      spy.mockRestore();
+    }
+  });
+
   test("[T3] that was changed while it was read is not kept as it was", async () => {
     await put("one");
     const secrets = stored();
