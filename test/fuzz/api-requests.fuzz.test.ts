@@ -167,7 +167,7 @@ fuzzTests<Edge, Input>({
       next,
       async examine(input) {
         if (left-- === 0) {
-          served.world.kill();
+          await served.world.close();
           served = await serve(change);
           left = inputsAWorld;
         }
