@@ -84,7 +84,7 @@ export const resets = async (address: string, path: string, body: Uint8Array, co
   for (const one of connections) one.destroy();
 };
 
-/** Streams that are opened and never read. */
+/** Streams that are opened and never read, held until each was taken or refused. Answers how many were refused. */
 export const unreadStreams = async (
   address: string,
   path: string,
@@ -93,18 +93,26 @@ export const unreadStreams = async (
 ): Promise<number> => {
   const connections = Array.from({ length: Math.ceil(count / 100) }, () => session(address));
   let refused = 0;
+  const answers: Promise<void>[] = [];
   for (const [n, one] of connections.entries()) {
     for (let at = 0; at < 100 && n * 100 + at < count && !one.destroyed; at += 1) {
       const stream = one.request(grpcHeaders(path)).on("error", () => undefined);
-      stream.on("response", (headers) => {
-        if (headers["grpc-status"] !== undefined) refused += 1;
-        stream.pause();
-      });
+      answers.push(
+        new Promise((resolve) => {
+          stream.on("close", resolve);
+          stream.on("response", (headers) => {
+            if (headers["grpc-status"] !== undefined) refused += 1;
+            stream.pause();
+            resolve();
+          });
+        }),
+      );
       stream.end(wireFrame(body));
     }
     await turn();
   }
-  await sleep(500);
+  // A watch of which there is no news says nothing: those that were taken may stay silent.
+  await Promise.race([Promise.all(answers), sleep(15_000)]);
   for (const one of connections) one.destroy();
   return refused;
 };
