@@ -2,8 +2,8 @@
  * The keys that stored secrets are encrypted with. One a line, "<id> <32 bytes in base64>"; the first encrypts, the others only decrypt, so
  * that a new key is put on top and an old one is taken out once nothing needs it. A changed file counts at the next use.
  */
-import { readFile, stat } from "node:fs/promises";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { createPrivateFile, linesOf } from "./private-file.ts";
 
 export interface SecretKeys {
   /** Encrypts. */
@@ -25,17 +25,15 @@ export const unavailable = (message: string): HoldfastError =>
 const parse = (file: string, text: string): SecretKeys => {
   const byId = new Map<string, Buffer>();
   let first: SecretKeys["first"] | undefined;
-  for (const [i, raw] of text.split("\n").entries()) {
-    const said = raw.trim();
-    if (said === "" || said.startsWith("#")) continue;
+  for (const { at, said } of linesOf(text)) {
     const [, id, base64] = line.exec(said) ?? [];
     // Never the line itself: it may hold a key.
     if (id === undefined || base64 === undefined)
-      throw unavailable(`line ${i + 1} of key file ${file} is not "<id> <32 bytes in base64>"; correct it`);
+      throw unavailable(`line ${at} of key file ${file} is not "<id> <32 bytes in base64>"; correct it`);
     const key = Buffer.from(base64, "base64");
     if (key.length !== keyBytes || byId.has(id))
       throw unavailable(
-        `line ${i + 1} of key file ${file} has an id that is there already, or no key of ${keyBytes} bytes`,
+        `line ${at} of key file ${file} has an id that is there already, or no key of ${keyBytes} bytes`,
       );
     byId.set(id, key);
     first ??= { id, key };
@@ -45,24 +43,10 @@ const parse = (file: string, text: string): SecretKeys => {
 };
 
 export const createKeyFile = (file: string | undefined): KeyFile => {
-  let known: { readonly stamp: string; readonly keys: SecretKeys } | undefined;
-  return {
-    async keys() {
-      if (file === undefined)
-        throw unavailable("no key to encrypt with is configured; set HOLDFAST_SECRET_KEYS to a key file");
-      try {
-        const found = await stat(file, { bigint: true });
-        if ((found.mode & 0o077n) !== 0n)
-          throw unavailable(`key file ${file} can be used by others than its owner; run: chmod 600 ${file}`);
-        const stamp = `${found.ino} ${found.size} ${found.mtimeNs}`;
-        if (known?.stamp !== stamp) known = { stamp, keys: parse(file, await readFile(file, "utf8")) };
-        return known.keys;
-      } catch (error) {
-        if (error instanceof HoldfastError) throw error;
-        const code =
-          typeof error === "object" && error !== null && "code" in error ? String(error.code) : "unknown error";
-        throw unavailable(`key file ${file} cannot be read by this controller (${code})`);
-      }
-    },
-  };
+  const { read } = createPrivateFile({
+    ...{ file, parse, unavailable },
+    setting: "HOLDFAST_SECRET_KEYS",
+    holds: "no key to encrypt with",
+  });
+  return { keys: read };
 };
