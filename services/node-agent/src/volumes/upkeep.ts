@@ -11,12 +11,12 @@
 
 import type { Clock } from "@holdfast/shared/async/clock";
 import { every } from "@holdfast/shared/async/every";
-import { linkSignals } from "@holdfast/shared/async/signals";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Orphan } from "../domain/answer-types.ts";
 import type { HostPaths } from "../domain/paths.ts";
 import type { KillableChildren, Ledger, MountTable } from "../ports.ts";
 import { findOrphans } from "./inventory.ts";
+import { type Lanes, unlessBusy } from "./unless-busy.ts";
 
 export interface Upkeep {
   tick(): Promise<void>;
@@ -26,9 +26,7 @@ export interface Upkeep {
 
 export interface UpkeepOptions {
   readonly ledger: Ledger;
-  readonly volumes: {
-    alone(publish: string, wait: AbortSignal, act: () => Promise<void>): Promise<void>;
-  };
+  readonly volumes: Lanes;
   readonly mounts: Pick<MountTable, "look">;
   readonly paths: HostPaths;
   readonly children: KillableChildren;
@@ -71,19 +69,7 @@ export function createUpkeep(options: UpkeepOptions): Upkeep {
   const inLane = async (path: string, act: () => Promise<void>): Promise<void> => {
     const publish = paths.publishOf(path);
     if (publish === undefined) return act();
-    const wait = linkSignals(signal);
-    const stopTimer = clock.timer(busyMs, () => wait.abort(new DOMException("the volume is busy", "TimeoutError")));
-    try {
-      await volumes.alone(publish, wait.signal, () => {
-        stopTimer();
-        return act();
-      });
-    } catch (error) {
-      if (signal.aborted || !wait.signal.aborted) throw error;
-    } finally {
-      stopTimer();
-      wait.dispose();
-    }
+    await unlessBusy(volumes, publish, { clock, signal, waitMs: busyMs }, act);
   };
 
   const tick = async (): Promise<void> => {
