@@ -21,6 +21,7 @@ import {
   startSimBackend,
   startSimPlugin,
 } from "@holdfast/sim-plugin/processes";
+import type { TokenMode } from "@holdfast/sim-plugin/role/token-check";
 import type { UnitName } from "../support/unit-rights.ts";
 import { startLocalDriver } from "./local-driver.ts";
 import { detachLoopsUnder } from "./loop-files.ts";
@@ -54,6 +55,8 @@ export interface ClusterOptions {
   readonly hostedPlugin?: (node: string, localAddress: string) => Promise<unknown>;
   /** The nodes on which controller halves of the simulated plugin may run: then there is none beside the controller. */
   readonly controllerHalvesOn?: readonly string[];
+  /** The node plugins refuse a publication without a good identity token; asked at each of their starts. */
+  readonly verifyTokens?: () => TokenMode;
   /** Bind mounts for real: needs root or a user namespace. */
   readonly realMounts?: boolean;
   /** Each service has the rights alone that its unit in deploy/systemd leaves it. */
@@ -297,6 +300,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
         node: name,
         dataDir: path.join(dir, `${name}-data`),
         ...(options.realMounts === undefined ? {} : { realMounts: options.realMounts }),
+        ...(options.verifyTokens === undefined ? {} : { verifyTokens: options.verifyTokens() }),
       });
       return plugin;
     };

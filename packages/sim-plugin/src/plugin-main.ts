@@ -9,7 +9,7 @@ import { type RoleOptions, serveRole } from "./sim-plugin.ts";
  * One role of the plugin as a process of its own:
  * node plugin-main.ts --role controller|node|monolith --socket PATH --backend PATH [--node ID] [--instance NAME]
  *   [--paths made-up] [--real-mounts] [--stage-style mount|subdir|none] [--removes-staging]
- *   [--data-dir PATH]
+ *   [--data-dir PATH] [--verify-tokens JWKS-URL --token-issuer URL --token-audience AUDIENCE [--old-tokens]]
  * HOLDFAST_SIM_CALL_TIMES=DIR appends the time of each call to DIR/PID; HOLDFAST_SIM_NATIVE_MOUNTS=1 mounts by mount(2),
  * which needs NODE_OPTIONS=--experimental-ffi.
  */
@@ -25,6 +25,10 @@ const { values } = parseArgs({
     "stage-style": { type: "string" },
     "removes-staging": { type: "boolean" },
     "data-dir": { type: "string" },
+    "verify-tokens": { type: "string" },
+    "token-issuer": { type: "string" },
+    "token-audience": { type: "string" },
+    "old-tokens": { type: "boolean" },
   },
 });
 
@@ -40,6 +44,13 @@ const callTimes = process.env["HOLDFAST_SIM_CALL_TIMES"];
 // Loaded only when asked for: without the flag its module does not exist.
 const native = process.env["HOLDFAST_SIM_NATIVE_MOUNTS"] === "1" ? await import("./role/native-mounter.ts") : undefined;
 
+const jwks = values["verify-tokens"];
+const tokenMode = {
+  issuer: values["token-issuer"] ?? "",
+  audience: values["token-audience"] ?? "",
+  old: values["old-tokens"] ?? false,
+};
+
 const options: RoleOptions = {
   role,
   socket: values.socket,
@@ -49,6 +60,7 @@ const options: RoleOptions = {
   ...(values.node === undefined ? {} : { node: values.node }),
   ...(values.instance === undefined ? {} : { instance: values.instance }),
   ...(stageStyle === undefined ? {} : { stageStyle }),
+  ...(jwks === undefined ? {} : { verifyTokens: { jwks, ...tokenMode } }),
   ...(values["data-dir"] === undefined ? {} : { dataDir: values["data-dir"] }),
   ...(native === undefined ? {} : { mounter: native.openNativeMounter() }),
   ...(callTimes === undefined ? {} : { callTimes: path.join(callTimes, String(process.pid)) }),

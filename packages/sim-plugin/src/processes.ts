@@ -66,6 +66,10 @@ export const startSimPlugin = async (options: SimPluginProcessOptions): Promise<
     ...(options.removesStaging ? ["--removes-staging"] : []),
     ...optional("stage-style", options.stageStyle),
     ...optional("data-dir", options.dataDir),
+    ...optional("verify-tokens", options.verifyTokens?.jwks),
+    ...optional("token-issuer", options.verifyTokens?.issuer),
+    ...optional("token-audience", options.verifyTokens?.audience),
+    ...(options.verifyTokens?.old ? ["--old-tokens"] : []),
   ];
   const child = await startChild(new URL("./plugin-main.ts", import.meta.url), args, options.env);
   const stop = async (): Promise<void> => {

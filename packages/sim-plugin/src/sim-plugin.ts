@@ -10,6 +10,7 @@ import type { Mounter } from "./role/mounter.ts";
 import { createMountingHost, type StageStyle } from "./role/mounting-host.ts";
 import { createPerformer } from "./role/perform.ts";
 import { createStreamTap, noTap } from "./role/stream-tap.ts";
+import { createTokenCheck, type TokenMode } from "./role/token-check.ts";
 
 /** What the plugin does on its host: nothing, make and remove targets, or mount for real. */
 export interface HostOptions {
@@ -33,6 +34,8 @@ export interface RoleOptions extends HostOptions {
   readonly node?: string;
   /** This process's name in the record; made of role, node and socket unless told. */
   readonly instance?: string;
+  /** Refuses NodePublishVolume without a good identity token. */
+  readonly verifyTokens?: TokenMode;
   /** A file to which the time of each call is appended. The server then has nothing around the calls: no connection can be cut. */
   readonly callTimes?: string;
 }
@@ -90,7 +93,8 @@ export const serveRole = async (
   // What is around the calls would be taken for the caller's own time.
   const tap = callTimes === undefined ? createStreamTap(Date.now) : noTap;
   await backend.attach(instance);
-  const perform = createPerformer({ backend, instance, host: hostFrom(options), cut: tap.cut, die });
+  const tokens = options.verifyTokens === undefined ? {} : { checkToken: createTokenCheck(options.verifyTokens) };
+  const perform = createPerformer({ backend, instance, host: hostFrom(options), ...tokens, cut: tap.cut, die });
   const server = await listen(
     options.socket,
     options.role,

@@ -1,4 +1,5 @@
 import type * as csi from "@holdfast/shared/gen/csi/v1/csi";
+import { tokensKey } from "./call.ts";
 import { hashOf } from "./ids.ts";
 
 /**
@@ -17,11 +18,14 @@ export const createGroupArguments = (request: csi.CreateVolumeGroupSnapshotReque
 export const stageArguments = (request: csi.NodeStageVolumeRequest): string =>
   hashOf([request.publishContext, request.volumeCapability, request.volumeContext]);
 
-export const nodePublishArguments = (request: csi.NodePublishVolumeRequest): string =>
-  hashOf([
+/** Tokens are renewed too, also those of an old plugin. */
+export const nodePublishArguments = (request: csi.NodePublishVolumeRequest): string => {
+  const { [tokensKey]: _, ...volumeContext } = request.volumeContext;
+  return hashOf([
     request.publishContext,
     request.stagingTargetPath,
     request.volumeCapability,
     request.readonly,
-    request.volumeContext,
+    volumeContext,
   ]);
+};

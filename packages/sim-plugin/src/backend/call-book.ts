@@ -70,6 +70,7 @@ export const createCallBook = (now: () => Date): CallBook => {
         request: requestSummary(call),
         ...(call.traceparent === undefined ? {} : { traceparent: call.traceparent }),
         ...(call.deadlineMs === undefined ? {} : { deadlineMs: call.deadlineMs }),
+        ...(call.token?.claims === undefined ? {} : { token: call.token.claims }),
         violations: [],
         done: false,
       };

@@ -18,6 +18,8 @@ export interface CallRecord {
   readonly request: unknown;
   readonly traceparent?: string;
   readonly deadlineMs?: number;
+  /** What the identity token said that came with it, when the plugin has verified it. */
+  readonly token?: { readonly [name: string]: unknown };
   /** Ids of the rules that the call broke. */
   readonly violations: readonly string[];
   /** From here on absent while the call is in flight. */

@@ -16,12 +16,26 @@ export interface PathFacts {
   readonly targetParent?: "directory" | "missing" | "other";
 }
 
+/** Of NodePublishVolume, for a plugin that verifies tokens. */
+export interface TokenFacts {
+  /** What the token says, when it is good. */
+  readonly claims?: { readonly [name: string]: unknown };
+  readonly wrong?: string;
+  /** The plugin is old: it looks for its tokens in volume_context. */
+  readonly old: boolean;
+}
+
+/** Where tokens stand, in the secrets of the call or in its volume_context, as Kubernetes named it. */
+export const tokensKey = "csi.storage.k8s.io/serviceAccount.tokens";
+
 interface CallEnvelope {
   readonly instance: string;
   readonly traceparent?: string;
   /** Milliseconds the caller gave, when it gave any. */
   readonly deadlineMs?: number;
   readonly paths?: PathFacts;
+  /** What it found of the identity token; absent when it looks for none. */
+  readonly token?: TokenFacts;
   /** The role process has work of its own (mounts): do not apply before it says so. */
   readonly handsOn?: boolean;
 }

@@ -1,7 +1,7 @@
 import * as csi from "@holdfast/shared/gen/csi/v1/csi";
 import type { Answer } from "./answer.ts";
 import { type Backend, type BackendOptions, createBackend } from "./backend.ts";
-import type { Call, PathFacts } from "./call.ts";
+import type { Call, PathFacts, TokenFacts } from "./call.ts";
 import type { CodeName } from "./codes.ts";
 import { methodFacts } from "./methods.ts";
 import type { StringMap } from "./model.ts";
@@ -22,6 +22,7 @@ export interface Caller {
   /** The controller half that is called, which the test attached; "controller" unless told. */
   readonly half?: string;
   readonly paths?: PathFacts;
+  readonly token?: TokenFacts;
 }
 
 export const writer: csi.VolumeCapability = {
@@ -57,7 +58,8 @@ export const createDriver = (options: BackendOptions = {}): Driver => {
 
   const begin = (method: Method, request: object, by: Caller, handsOn: boolean) => {
     const instance = methodFacts[method].service === "node" ? (by.node ?? "node-a") : (by.half ?? "controller");
-    const call = { instance, method, request: blank(method, request), handsOn, ...(by.paths && { paths: by.paths }) };
+    const seen = { ...(by.paths && { paths: by.paths }), ...(by.token && { token: by.token }) };
+    const call = { instance, method, request: blank(method, request), handsOn, ...seen };
     return backend.begin(call as unknown as Call);
   };
 

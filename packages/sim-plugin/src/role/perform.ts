@@ -9,11 +9,14 @@ import type { AsyncPort } from "./async-port.ts";
 import { type Host, isHandsOn } from "./host.ts";
 import { malform, oversizeMessage } from "./malform.ts";
 import { callHeader, deadlineHeader } from "./stream-tap.ts";
+import type { createTokenCheck } from "./token-check.ts";
 
 export interface PerformerParts {
   readonly backend: AsyncPort;
   readonly instance: Instance;
   readonly host: Host;
+  /** Of a plugin that wants identity tokens. */
+  readonly checkToken?: ReturnType<typeof createTokenCheck>;
   /** Cuts the caller's connection. */
   readonly cut: (call: string) => void;
   /** Ends this process, or what stands for it in a test. */
@@ -37,7 +40,7 @@ const givenUp = (signal: AbortSignal): Promise<void> =>
   });
 
 /** Takes one call through the backend, the host and the fault it met. */
-export const createPerformer = ({ backend, instance, host, cut, die }: PerformerParts): Perform => {
+export const createPerformer = ({ backend, instance, host, checkToken, cut, die }: PerformerParts): Perform => {
   const callFrom = async <M extends Method>(
     method: M,
     request: Requests[M],
@@ -47,11 +50,13 @@ export const createPerformer = ({ backend, instance, host, cut, die }: Performer
     const traceparent = metadata.get("traceparent");
     const deadline = metadata.get(deadlineHeader);
     const paths = isHandsOn(bare) ? await host.look(bare) : undefined;
+    const token = bare.method === "NodePublishVolume" ? await checkToken?.(bare.request) : undefined;
     return {
       ...bare,
       ...(traceparent === undefined ? {} : { traceparent }),
       ...(deadline === undefined ? {} : { deadlineMs: Number(deadline) }),
       ...(paths === undefined ? {} : { paths }),
+      ...(token === undefined ? {} : { token }),
       ...(isHandsOn(bare) && host.work !== undefined ? { handsOn: true } : {}),
     };
   };

@@ -1,5 +1,5 @@
 import type { CapacityRange, TopologyRequirement, VolumeCapability } from "@holdfast/shared/gen/csi/v1/csi";
-import type { Call } from "../call.ts";
+import { type Call, tokensKey } from "../call.ts";
 import { sameValue } from "../ids.ts";
 import type { Method } from "../rpc.ts";
 import { modeOf } from "./access-modes.ts";
@@ -76,7 +76,7 @@ const brokenRange = ({ method, request }: Call): string | undefined => {
 const badSecretKey = ({ method, request }: Call): string | undefined => {
   const secrets: unknown = Reflect.get(request, "secrets");
   if (typeof secrets !== "object" || secrets === null) return undefined;
-  const bad = Object.keys(secrets).find((name) => !/^[-_.A-Za-z0-9]+$/.test(name));
+  const bad = Object.keys(secrets).find((name) => name !== tokensKey && !/^[-_.A-Za-z0-9]+$/.test(name));
   return bad === undefined ? undefined : `${method}: a secret's key holds other characters than A-Z a-z 0-9 - _ .`;
 };
 

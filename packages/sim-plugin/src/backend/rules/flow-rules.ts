@@ -1,4 +1,4 @@
-import type { Call } from "../call.ts";
+import { type Call, tokensKey } from "../call.ts";
 import { sameValue } from "../ids.ts";
 import { methodFacts } from "../methods.ts";
 import { everyCall, type InFlight, nobodysFault, type Rule, type World } from "./rule.ts";
@@ -6,8 +6,12 @@ import { everyCall, type InFlight, nobodysFault, type Rule, type World } from ".
 const laneMates = (world: World, abandoned: boolean, lane: string | undefined): InFlight | undefined =>
   lane === undefined ? undefined : world.inFlight.find((other) => other.lane === lane && other.abandoned === abandoned);
 
-const secretsIn = (call: Call): { readonly [key: string]: string } =>
-  (Reflect.get(call.request, "secrets") as { [key: string]: string } | undefined) ?? {};
+/** The storage's own: identity tokens come beside them, and are judged by themselves. */
+const secretsIn = (call: Call): { readonly [key: string]: string } => {
+  const { [tokensKey]: _, ...own } =
+    (Reflect.get(call.request, "secrets") as { [key: string]: string } | undefined) ?? {};
+  return own;
+};
 
 /** Rules on when a call may be made at all, and with whose secrets. `lane` is the calling call's own. */
 export const flowRules = (lane: string | undefined): readonly Rule[] => [

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { BackendOptions } from "../backend.ts";
+import { tokensKey } from "../call.ts";
 import { csi113 } from "../capabilities.ts";
 import type { CodeName } from "../codes.ts";
 import { codeOf, createDriver, type Driver, inMode, live, writer } from "../test-driver.ts";
@@ -471,6 +472,20 @@ const breaches: readonly Breach[] = [
     rule: "target-parent-missing",
     code: "FAILED_PRECONDITION",
     act: (d) => d.ask("NodePublishVolume", live(d, "staged"), { paths: { targetParent: "other" } }),
+  },
+  {
+    rule: "token-refused",
+    code: "UNAUTHENTICATED",
+    act: (d) => d.ask("NodePublishVolume", live(d, "staged"), { token: { wrong: "there is none", old: false } }),
+  },
+  {
+    rule: "token-in-context",
+    code: "INVALID_ARGUMENT",
+    act: (d) => {
+      const request = live(d, "staged");
+      const volumeContext = { ...request.volumeContext, [tokensKey]: "{}" };
+      return d.ask("NodePublishVolume", { ...request, volumeContext }, { token: { claims: {}, old: false } });
+    },
   },
 ];
 

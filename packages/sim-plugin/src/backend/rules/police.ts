@@ -8,6 +8,7 @@ import { nodeOrderRules } from "./node-order-rules.ts";
 import { replayRules } from "./replay-rules.ts";
 import { type Finding, findingsOf, type Rule, type World } from "./rule.ts";
 import { sizeRules } from "./size-rules.ts";
+import { tokenRules } from "./token-rules.ts";
 
 /**
  * The chapters in the order in which a plugin would notice. A call that fails one chapter is not judged by the next:
@@ -15,7 +16,7 @@ import { sizeRules } from "./size-rules.ts";
  */
 const chapters = (lane: string | undefined): readonly (readonly Rule[])[] => [
   capabilityRules,
-  [...fieldRules, ...sizeRules],
+  [...fieldRules, ...sizeRules, ...tokenRules],
   flowRules(lane),
   existenceRules,
   [...replayRules, ...controllerOrderRules, ...nodeOrderRules],
