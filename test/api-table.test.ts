@@ -100,8 +100,8 @@ describe("docs/api.md", () => {
   });
 
   test("knows two states", async () => {
-    const states = new Set((await readTable()).map(({ state }) => state));
-    expect([...states].sort()).toEqual(["implemented", "not yet"]);
+    const states = (await readTable()).map(({ state }) => state);
+    expect(states.filter((state) => !["implemented", "not yet"].includes(state))).toEqual([]);
   });
 });
 

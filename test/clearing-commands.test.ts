@@ -100,6 +100,7 @@ const ofVolumes = (): readonly string[] => {
     MODIFY_UNCERTAIN: true,
     PLUGIN_AMBIGUOUS: true,
     PLACE_UNKNOWN: true,
+    TOKENS_UNSIGNED: true,
     NOT_PROVEN: true,
   };
   const bare = { namespace: "default", id: "data", plugin: "csi.example" };

@@ -40,6 +40,7 @@ const volumes: Readonly<Record<BlockedReason | "CREATE_UNCERTAIN", string>> = {
   MODIFY_UNCERTAIN: cureWalk,
   PLUGIN_AMBIGUOUS: cureWalk,
   PLACE_UNKNOWN: cureWalk,
+  TOKENS_UNSIGNED: cureWalk,
   NOT_PROVEN: cureWalk,
 };
 
@@ -68,6 +69,7 @@ const agents: Readonly<Record<AgentBlockReason, string>> = {
   ORPHAN_MOUNT: agentCures,
   HOST_PATH_UNSAFE: agentCures,
   PERMIT_CHANGED: agentCures,
+  REPUBLISH_FAILING: "test/e2e/identity-tokens.e2e.test.ts",
   JOURNAL_DAMAGED: agentCures,
 };
 

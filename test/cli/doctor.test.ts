@@ -11,6 +11,7 @@ import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { fileWriter, makeVolume } from "../harness/scenario.ts";
 import { until } from "../harness/until.ts";
 import { type RedisServer, startRedisServer } from "../support/redis-server.ts";
+import { tokenKeyLine } from "../support/token-keys.ts";
 import { type CliOptions, cliRun } from "./cli-run.ts";
 import { createGolden } from "./golden.ts";
 
@@ -109,6 +110,19 @@ describe.skipIf(!root)("a controller's settings", () => {
       "plugin-dir",
     );
     expectFound(await examined("controller", controller()), "no-plugin");
+  });
+
+  test("token-keys: a key that is none, and no word of who issues", async () => {
+    const keys = path.join(folder(), "keys");
+    writeFileSync(keys, "k1 bm9uZQ==\n", { mode: 0o600 });
+    const issuer = { HOLDFAST_TOKEN_ISSUER: "https://tokens.example.com" };
+    const bad = await examined("controller", controller({ HOLDFAST_TOKEN_KEYS: keys, ...issuer }));
+    expect(expectFound(bad, "token-keys").message).toContain("line 1 of key file");
+    const nobody = await examined("controller", controller({ HOLDFAST_TOKEN_KEYS: keys }));
+    expect(expectFound(nobody, "token-keys").message).toContain("HOLDFAST_TOKEN_ISSUER");
+    writeFileSync(keys, `${tokenKeyLine("k1")}\n`);
+    const well = await examined("controller", controller({ HOLDFAST_TOKEN_KEYS: keys, ...issuer }));
+    expect(well.find(({ id }) => id === "token-keys")?.level).toBe("ok");
   });
 
   test("secret-root: one that would open the controller's own files, and one that is not there", async () => {

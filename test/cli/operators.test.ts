@@ -55,7 +55,7 @@ plugin: sim.holdfast.dev
 capacity: { required_bytes: 10MiB }
 capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer, fs_type: ext4 }]
 `,
-  "profile.yaml": "max_concurrent_calls: 8\nallowed_fs_types: [ext4, xfs]\n",
+  "profile.yaml": "max_concurrent_calls: 8\nexclusive_methods: [CreateSnapshot]\n",
   "place.yaml":
     "capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer }]\ntopology: { segments: { zone: a } }\n",
   "shop.yaml": shop(["db", "db-2"], ["wal", "wal-2"]),

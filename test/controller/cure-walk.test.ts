@@ -85,6 +85,7 @@ const cures: readonly Cure[] = [
     files: async () => ({ "<file>": "reach: all\n" }),
   },
   { reason: "PLACE_UNKNOWN", way: "started everywhere", hands: well },
+  { reason: "TOKENS_UNSIGNED", way: "key given", hands: well },
   { reason: "NOT_PROVEN", way: "registered anew", runs: /volume (?:deregister|register)/, files: () => registration() },
 ];
 

@@ -19,14 +19,17 @@ import {
   removeVolume,
   stateName,
 } from "../harness/scenario.ts";
-import { type RedisServer, startRedisServer } from "../support/redis-server.ts";
-
 import { until } from "../harness/until.ts";
+import { type RedisServer, startRedisServer } from "../support/redis-server.ts";
+import { tokenKeyLine } from "../support/token-keys.ts";
 
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
 
 const canary = "cAnArY/7f3+secret=value";
+/** How every identity token begins, whatever it says. */
+const token = Buffer.from('{"alg":"ES256","typ":"JWT"').toString("base64url").slice(0, -1);
+const tokenForms = [token, Buffer.from(token).toString("hex"), Buffer.from(token).toString("base64url")];
 /** Every form in which it could slip out. */
 const forms: readonly string[] = [
   canary,
@@ -58,6 +61,7 @@ describe.skipIf(!root).each(stores)("secrets, over a store of %s,", (store) => {
     keys = await mkdtemp(path.join(tmpdir(), "hf-canary-keys-"));
     const keyFile = path.join(keys, "keys");
     await writeFile(keyFile, `first ${randomBytes(32).toString("base64")}\n`, { mode: 0o600 });
+    await writeFile(path.join(keys, "tokens"), `${tokenKeyLine("first")}\n`, { mode: 0o600 });
     traces = await startOtlpReceiver();
     redis = store === "appendonly.aof" ? await startRedisServer() : undefined;
     const secrets = { token: canary };
@@ -71,6 +75,8 @@ describe.skipIf(!root).each(stores)("secrets, over a store of %s,", (store) => {
         CANARY_SECRET: JSON.stringify(secrets),
         HOLDFAST_SECRET_ENV: "CANARY_@*",
         HOLDFAST_SECRET_KEYS: keyFile,
+        HOLDFAST_TOKEN_KEYS: path.join(keys, "tokens"),
+        HOLDFAST_TOKEN_ISSUER: "https://tokens.example.com",
       },
       agentEnv: { HOLDFAST_STATS_MAX_AGE: "1s" },
       backend: {
@@ -152,7 +158,7 @@ describe.skipIf(!root).each(stores)("secrets, over a store of %s,", (store) => {
     expect(processes.filter(([, text]) => text.includes("main.ts"))).toHaveLength(2);
     expect(processes.some(([where, text]) => where.startsWith("environ") && text.includes("HOLDFAST_"))).toBe(true);
     for (const [where, text] of [...places, ...processes]) {
-      for (const form of forms) {
+      for (const form of [...forms, ...tokenForms]) {
         expect(text.includes(form), `${form} in ${where}`).toBe(false);
         // The same search finds what was planted behind it.
         expect(`${text}${form}`.includes(form)).toBe(true);
@@ -171,6 +177,7 @@ describe.skipIf(!root).each(stores)("secrets, over a store of %s,", (store) => {
         plugin,
         capacity: { requiredBytes: 1n << 20n },
         capabilities: [fileWriter],
+        policy: { identityTokens: [{ audience: "vault" }], requiresRepublish: true },
         secrets: {
           create: { ref },
           delete: { ref },
@@ -215,9 +222,14 @@ describe.skipIf(!root).each(stores)("secrets, over a store of %s,", (store) => {
         "DeleteVolume",
       ])
         expect(
-          seen.some((c) => c.method === method && asText(c.request).includes('"keys":["token"]')),
+          seen.some((c) => c.method === method && /"keys":\[[^\]]*"token"\]/.test(asText(c.request))),
           method,
         ).toBe(true);
+      const carried = '"keys":["csi.storage.k8s.io/serviceAccount.tokens","token"]';
+      expect(seen.filter((c) => asText(c.request).includes(carried)).map((c) => c.method)).toEqual([
+        "NodePublishVolume",
+        "NodePublishVolume",
+      ]);
       await traces.until((all) => all.some((s) => s.name.endsWith("DeleteVolume")), "DeleteVolume");
 
       await expectNowhere([created, claim, listed, explained], "kept");

@@ -44,6 +44,7 @@ const agent = createAgentService({
   node: "n1",
   startingBecause: () => undefined,
   onDoubt: () => undefined,
+  renew: () => undefined,
   volumes: {
     publish: keep({ kind: "refused", reason: "STALE_EPOCH", message: "m", floor: { gen: 1, ctr: 1 } } as never),
     release: keep({ kind: "refused", reason: "STALE_EPOCH", message: "m", floor: { gen: 1, ctr: 1 } } as never),

@@ -24,7 +24,7 @@ export interface CallOptions {
   /** Gives the call up: its outcome is unknown then, the plugin may go on. */
   readonly signal: AbortSignal;
   /** Instead of the one in the policy table. For a stream: between two messages. */
-  readonly deadlineMs?: number;
+  readonly deadlineMs?: number | undefined;
   /** For a stream: how long all of it may take; as long as it takes when absent. */
   readonly totalMs?: number | undefined;
   /** Struck out of what the plugin says, besides the secrets in the request itself. */

@@ -1,5 +1,4 @@
 /** A part of the composition root: the services of holdfast.v1. */
-import type { Tracing } from "@holdfast/shared/tracing";
 import type { ApiDeps } from "./api/api-deps.ts";
 import { createClaimService } from "./api/claim/claim-service.ts";
 import type { ControllerServices } from "./api/controller-services.ts";
@@ -9,6 +8,7 @@ import { createVolumeService } from "./api/volume/volume-service.ts";
 import type { SecretCommands } from "./commands/secret/secret-model.ts";
 import { listExternalVolumesQuery } from "./commands/volume/list-external-volumes.ts";
 import type { StatsQueries } from "./commands/volume/stats-model.ts";
+import type { NodeServices } from "./node-wiring.ts";
 import type { BackendListings, ControllerPlugins } from "./ports.ts";
 import type { VolumeRecords } from "./records/volume/volume-records.ts";
 
@@ -18,7 +18,7 @@ export interface ApiWiring {
   readonly stats: StatsQueries;
   readonly records: VolumeRecords;
   readonly plugins: ControllerPlugins & { readonly listings: BackendListings };
-  readonly tracing: Tracing;
+  readonly renewals: Pick<NodeServices, "policyChanged">;
 }
 
 export const wireApi = ({
@@ -27,13 +27,13 @@ export const wireApi = ({
   stats,
   records,
   plugins,
-  tracing,
+  renewals,
 }: ApiWiring): Pick<ControllerServices, "volumes" | "claims" | "events" | "secrets"> => {
   const listExternalVolumes = listExternalVolumesQuery({ records, plugins, listings: plugins.listings });
   return {
-    volumes: createVolumeService({ ...api, stats, listExternalVolumes }),
+    volumes: createVolumeService({ ...api, stats, listExternalVolumes, policyChanged: renewals.policyChanged }),
     claims: createClaimService(api),
     events: createEventService(api),
-    secrets: createSecretService({ ...api, secrets, tracing }),
+    secrets: createSecretService({ ...api, secrets }),
   };
 };

@@ -129,11 +129,12 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
         grants: { judgedBy: () => gate.judgedBy(), changed: () => gate.lookAgain(work.signal) },
       });
     const { admission, ...access } = wireAccess(trustOf(config), accessGrants, overrides.rules);
-    const { secrets, ...kept } = createSecretParts({
+    const { secrets, tokens, ...kept } = createSecretParts({
       config,
       env: overrides.env ?? {},
       store,
       damages,
+      profiles: pluginRecords,
       clusterUid: nodeStore.clusterUid,
       clock,
       ids,
@@ -144,7 +145,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     const { random } = ids;
     const streams = createAgentStreams(registry);
-    const agents = createAgentGateway({ secrets, streams, identity: { role: "controller", name: id }, log, clock });
+    const agents = createAgentGateway({ ...tokens, streams, identity: { role: "controller", name: id }, log, clock });
     registry.onChange((node) => void (registry.get(node) ?? agents.forget(node)));
     const pluginParts = await wirePlugins({
       lifecycle,
@@ -224,7 +225,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       signal: work.signal,
     });
-    const servers = wireServers({ ...access, config, gate, lifecycle, log, metrics, denied: denialOf(denials) });
+    const served = { ...access, config, gate, lifecycle, log, metrics };
+    const servers = wireServers({ ...served, signer: tokens.signer, denied: denialOf(denials) });
     const figures = wireFigures({ ...acting, repair, profiles: pluginRecords, config, random, metrics });
     const api = {
       commands,
@@ -251,7 +253,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       command,
       stats: figures.stats,
       api,
-      ...{ places: placement.places, audit: repair.audit, wake: reconciler.wake, secrets },
+      ...{ places: placement.places, audit: repair.audit, wake: reconciler.wake, secrets, tokens },
     });
     const snapshots = wireSnapshots({ ...command, ...api, ...acting, metrics, slots: reconciler.slots, failpoint });
     learnOfCut = snapshots.reconciler.learnOf;
@@ -264,7 +266,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       nodes: nodeParts.nodes,
       plugins: nodeParts.plugins,
       placement: placement.service,
-      ...wireApi({ api, secrets: kept.commands, stats: figures.stats, records, plugins, tracing }),
+      ...wireApi({ api, secrets: kept.commands, stats: figures.stats, records, plugins, renewals: nodeParts }),
       ...repair.services,
       trust: trust.service,
     };

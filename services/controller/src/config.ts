@@ -15,6 +15,7 @@ import {
 import { trustSettings } from "@holdfast/shared/config/trust-settings";
 import { failpointNames } from "./failpoints.ts";
 import { secretScopeSettings } from "./secrets/scope-settings.ts";
+import { tokenSettings } from "./secrets/tokens/token-settings.ts";
 
 const failpoints = failpointSetting(failpointNames, "For tests: where to kill the controller.");
 
@@ -141,6 +142,7 @@ export const configSchema = defineConfig({
       doc: "File of the keys that stored secrets are encrypted with: one '<id> <32 bytes in base64>' a line, the newest first.",
     }),
   ),
+  ...tokenSettings,
   ...secretScopeSettings,
   vaultAddress: optional(
     stringSetting({

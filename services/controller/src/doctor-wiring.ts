@@ -1,4 +1,5 @@
 /** `main.ts check`: what would keep a controller with these settings from its work. Changes nothing, and may run beside it. */
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { systemClock } from "@holdfast/shared/async/clock";
@@ -16,6 +17,8 @@ import { examineBackups } from "./doctor/examine-backups.ts";
 import { examineRedis } from "./doctor/examine-redis.ts";
 import { createKeyFile } from "./secrets/key-file.ts";
 import { forbiddenPlaces, unfitRoots } from "./secrets/root-check.ts";
+import { createTokenKeyFile } from "./secrets/tokens/token-keys.ts";
+import { createTokenSigner } from "./secrets/tokens/token-signer.ts";
 import { accessOf, refuseUnfitAccess } from "./store/redis/redis-access.ts";
 import { createStateFile } from "./store/state-file.ts";
 
@@ -75,6 +78,28 @@ const examineKeys = async ({ secretKeys }: ControllerConfig): Promise<readonly F
   }
 };
 
+const examineTokens = async ({ tokenKeys, tokenIssuer }: ControllerConfig): Promise<readonly Finding[]> => {
+  if (tokenKeys === undefined && tokenIssuer === undefined) return [];
+  const signer = createTokenSigner({
+    keyFile: createTokenKeyFile(tokenKeys),
+    issuer: tokenIssuer,
+    clock: systemClock,
+    uuid: randomUUID,
+  });
+  const trouble = await signer.trouble();
+  if (trouble === undefined)
+    return [fine("token-keys", "HOLDFAST_TOKEN_KEYS", `holds ${(await signer.published()).length} keys`)];
+  const made = 'echo "k1 $(openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -outform DER | base64 -w0)"';
+  return [
+    fault(
+      "token-keys",
+      "HOLDFAST_TOKEN_KEYS",
+      `identity tokens cannot be signed: ${trouble}`,
+      `a key file is made with: ${made} > FILE && chmod 600 FILE`,
+    ),
+  ];
+};
+
 const examineRoots = (config: ControllerConfig, env: Environment): readonly Finding[] => {
   const unfit = unfitRoots({ files: config.secretFiles }, forbiddenPlaces({ ...config, env }));
   return [
@@ -96,7 +121,11 @@ const examineRoots = (config: ControllerConfig, env: Environment): readonly Find
 
 export const doctorFindings = async (config: ControllerConfig, env: Environment): Promise<readonly Finding[]> => [
   ...examineListeners({
-    plain: [config.adminListen, ...(config.tlsDir === undefined ? [config.listen, config.agentListen] : [])],
+    plain: [
+      config.adminListen,
+      ...(config.discoveryListen === undefined ? [] : [config.discoveryListen]),
+      ...(config.tlsDir === undefined ? [config.listen, config.agentListen] : []),
+    ],
     insecure: config.insecure,
   }),
   ...examineCertificates({
@@ -111,5 +140,6 @@ export const doctorFindings = async (config: ControllerConfig, env: Environment)
   ...(await examineSockets(config.pluginDir, "HOLDFAST_PLUGIN_DIR")),
   ...(await examineOwnBackups(config)),
   ...(await examineKeys(config)),
+  ...(await examineTokens(config)),
   ...examineRoots(config, env),
 ];

@@ -1,7 +1,6 @@
 /** A part of the composition root: what concerns nodes and the plugins on them. */
 import type { PluginAdmission } from "@holdfast/csi/plugin-admission";
 import type { Logger } from "@holdfast/shared/log/logger";
-import type { AgentGateway } from "./agent-ports.ts";
 import type { ApiDeps } from "./api/api-deps.ts";
 import { createLinkClaims } from "./api/claim/link-claims.ts";
 import type { ControllerServices } from "./api/controller-services.ts";
@@ -16,13 +15,17 @@ import { createPluginCommands } from "./commands/plugin/plugin-commands.ts";
 import type { StatsQueries } from "./commands/volume/stats-model.ts";
 import type { ControllerConfig } from "./config.ts";
 import type { IndexEntry } from "./domain/store-types.ts";
+import type { VolumeRecord } from "./domain/volume/volume.ts";
 import { createAcknowledgements } from "./nodes/acknowledgements.ts";
+import type { NodeAgentGateway } from "./nodes/agent-gateway.ts";
 import { createControllerLinkService } from "./nodes/controller-link-service.ts";
 import { createFencer } from "./nodes/fencer.ts";
 import { createHealthSecrets } from "./nodes/health-secrets.ts";
 import type { NodeRegistry } from "./nodes/node-registry-model.ts";
 import type { NodeStore } from "./nodes/node-store.ts";
 import type { AgentLink } from "./nodes/open-stream.ts";
+import { createRenewals } from "./nodes/renewals.ts";
+import { createTokenDesk } from "./nodes/token-desk.ts";
 import { createToldNews } from "./nodes/told-news.ts";
 import type { PluginCatalogue, Store } from "./ports.ts";
 import { createDrainKeeper } from "./reconcile/node/drain-keeper.ts";
@@ -35,6 +38,7 @@ import type { AuditRecords } from "./records/audit-records.ts";
 import { nodeChangeKey } from "./records/changes.ts";
 import type { PluginRecords } from "./records/plugin-records.ts";
 import type { Secrets } from "./secrets/secrets.ts";
+import type { TokenParts } from "./token-wiring.ts";
 
 export interface NodeWiring {
   readonly controllerId: string;
@@ -49,7 +53,8 @@ export interface NodeWiring {
   readonly places: NodePlaces;
   readonly command: CommandDeps;
   readonly audit: AuditRecords;
-  readonly agents: AgentGateway;
+  readonly agents: NodeAgentGateway;
+  readonly tokens: TokenParts;
   readonly wake: (key: string, hurry: boolean) => void;
   readonly secrets: Pick<Secrets, "resolve">;
   readonly stats: StatsQueries;
@@ -61,6 +66,8 @@ export interface NodeWiring {
 export interface NodeServices extends Pick<ControllerServices, "nodes" | "plugins"> {
   /** What agents ask over their streams. */
   readonly link: AgentLink;
+  /** Tells the agents that have the volume. */
+  readonly policyChanged: (volume: VolumeRecord) => void;
   /** What goes on in the background, by name. */
   background(): readonly (readonly [string, Promise<unknown>])[];
 }
@@ -180,6 +187,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
       callsOf: deps.callsOf,
       granted: api.granted,
       admission: deps.admission,
+      unsigned: deps.tokens.signer.trouble,
       log,
       tracing: api.tracing,
       changes: pluginLog,
@@ -197,7 +205,9 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
       }),
       ...createLinkClaims(api),
       ...createHealthSecrets({ nodes: registry, profiles: pluginRecords, secrets: deps.secrets }),
+      issueTokens: createTokenDesk({ ...command, ...deps.tokens }),
     },
+    ...createRenewals({ ...deps, profiles: pluginRecords, nodes: registry }),
     background: () => [
       ["looking for missing links of nodes", registry.watchLinks(signal)],
       ["following drains", drains.run()],

@@ -118,17 +118,18 @@ const rebuildWithin = async (
   });
   const { nodeStore, registry, pluginRecords, damages } = parts;
   const common = { store, clock, ids, log, signal, config };
-  const { secrets } = createSecretParts({
+  const { secrets, tokens } = createSecretParts({
     // It lists, on the word of the person who runs it: there is no audit beside a controller that is stopped.
     onRead: undefined,
     ...common,
+    profiles: pluginRecords,
     env,
     damages,
     clusterUid: nodeStore.clusterUid,
     wakeVolume: () => undefined,
   });
   const streams = createAgentStreams(registry);
-  const agents = createAgentGateway({ secrets, streams, identity: { role: "controller", name: own.id }, log, clock });
+  const agents = createAgentGateway({ ...tokens, streams, identity: { role: "controller", name: own.id }, log, clock });
   const { plugins, settled } = await wirePlugins({
     ...common,
     lifecycle,

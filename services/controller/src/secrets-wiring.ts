@@ -6,7 +6,7 @@ import { createSecretCommands } from "./commands/secret/secret-commands.ts";
 import type { ControllerConfig } from "./config.ts";
 import { type SecretName, secretKey } from "./domain/secret/secret.ts";
 import { grantedPlace, type SecretGrants, type SecretScope } from "./domain/secret/secret-scope.ts";
-import type { Ids, Store } from "./ports.ts";
+import type { Ids, PluginProfiles, Store } from "./ports.ts";
 import type { DamagedRecords } from "./records/damaged-records.ts";
 import { createKeyFile } from "./secrets/key-file.ts";
 import { forbiddenPlaces, unfitRoots } from "./secrets/root-check.ts";
@@ -16,6 +16,7 @@ import { createSecretUpkeep } from "./secrets/secret-upkeep.ts";
 import { createSecrets, type SecretsOptions } from "./secrets/secrets.ts";
 import { createStoredSecrets } from "./secrets/stored-secrets.ts";
 import { createVault } from "./secrets/vault.ts";
+import { createTokenParts } from "./token-wiring.ts";
 
 export interface SecretParts {
   readonly config: Pick<
@@ -28,10 +29,13 @@ export interface SecretParts {
     | "vaultTokenFile"
     | "vaultCaFile"
     | "vaultNamespace"
+    | "tokenKeys"
+    | "tokenIssuer"
   >;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly store: Store;
   readonly damages: DamagedRecords;
+  readonly profiles: Pick<PluginProfiles, "of">;
   readonly clusterUid: () => Promise<string>;
   readonly clock: Clock;
   readonly ids: Ids;
@@ -83,8 +87,10 @@ export const createSecretParts = (parts: SecretParts) => {
   const scope: SecretScope = { files: config.secretFiles, env: config.secretEnv, vault: config.secretVault };
   const granted: SecretGrants = (namespace, ref) => grantedPlace(scope, namespace, ref) !== undefined;
 
+  const secrets = createSecrets({ scope, env, stored, vault, log, onRead: parts.onRead });
   return {
-    secrets: createSecrets({ scope, env, stored, vault, log, onRead: parts.onRead }),
+    secrets,
+    tokens: createTokenParts({ ...parts, secrets }),
     commands: createSecretCommands({ records, sealer, clock, granted, changed }),
     upkeep: createSecretUpkeep({ records, sealer, clock, log }),
     changed,

@@ -11,6 +11,8 @@ import { type CertificateKeeper, createCertificateKeeper } from "@holdfast/share
 import type { ControllerConfig } from "./config.ts";
 import { createLinkService, type LinkServiceOptions } from "./nodes/link-service.ts";
 import type { StoreGate } from "./ports.ts";
+import type { TokenSigner } from "./secrets/tokens/token-signer.ts";
+import { serveDiscovery } from "./token-wiring.ts";
 
 export interface ServerParts {
   readonly config: ControllerConfig;
@@ -22,6 +24,7 @@ export interface ServerParts {
   readonly metrics: Metrics;
   /** Which certificates no call is taken with. */
   readonly denied: Pick<ServerCertificates, "isDenied" | "onDenied">;
+  readonly signer: TokenSigner;
 }
 
 /** Callers who sent no deadline may ask for the longest wait that there is. */
@@ -100,7 +103,8 @@ export const createAgentServer = (
     },
   });
 
-export const wireServers = ({ config, trust, access, gate, lifecycle, log, metrics, denied }: ServerParts): Servers => {
+export const wireServers = (parts: ServerParts): Servers => {
+  const { config, trust, access, gate, lifecycle, log, metrics, denied } = parts;
   const { insecure } = config;
   const opened = openCertificates({ config, log, metrics });
   const certificates = opened && { ...opened, ...denied };
@@ -127,10 +131,10 @@ export const wireServers = ({ config, trust, access, gate, lifecycle, log, metri
   return {
     server,
     keeper: certificates?.keeper,
-    async listen(services, parts, addTrust) {
+    async listen(services, linkParts, addTrust) {
       const at = { address: "", agents: "" };
       const link = createLinkService({
-        ...parts,
+        ...linkParts,
         surround: agents.surround,
         ownEnd: () => certificates?.keeper.current().notAfter,
         log,
@@ -158,6 +162,7 @@ export const wireServers = ({ config, trust, access, gate, lifecycle, log, metri
         log.info("admin listening", { address: await admin.listen(config.adminListen) });
         return () => admin.stop();
       });
+      await serveDiscovery(config, parts);
       for (const service of ["", ...services]) server.setServing(service, true);
       for (const service of agentServices) agents.setServing(service, true);
       return at;

@@ -17,6 +17,7 @@ import { wireAudit } from "./audit-wiring.ts";
 import type { AgentConfig } from "./config.ts";
 import { type ControllerLink, createControllerLink } from "./controller-link/controller-link.ts";
 import { createControllerLinkClaims } from "./controller-link/controller-link-claims.ts";
+import { createControllerLinkTokens } from "./controller-link/controller-link-tokens.ts";
 import { createControllerStreams } from "./controller-link/controller-stream.ts";
 import { createHostPaths } from "./domain/paths.ts";
 import { promisedOf } from "./domain/promise.ts";
@@ -151,13 +152,16 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     });
 
     const nodePlugins = createNodePlugins(plugins, node, systemClock);
-    const { volumes, stats, watch, upkeep } = createVolumeParts({
+    const asking = { node, instance, controllers: () => link?.controllers() ?? [] };
+    const { volumes, stats, watch, upkeep, republisher } = createVolumeParts({
       ...{ node, config, orphansAtStart: recovered.orphans.length > 0 },
       metrics,
       children: createKillableChildren({ clock: systemClock, deadlineMs: config.childTimeout }),
       clock: systemClock,
+      random: Math.random,
       ledger,
       plugins: nodePlugins,
+      tokens: createControllerLinkTokens(asking),
       mounts,
       dirs,
       paths,
@@ -180,6 +184,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
         scope: mounts.scope,
         startingBecause,
         onDoubt: () => link?.doubt(),
+        renew: republisher.renew,
         stats,
         relay: createRelay({
           directory: { get: plugins.forController, quiesce: directory.quiesce, openCalls: directory.openCalls },
@@ -199,7 +204,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     const workloads = createWorkloadManager({
       ...{ ledger, volumes, mounts, dirs },
       haltOf: (ref) => haltWords(volumes.halts().get(ref.volumeUid), systemClock.now()),
-      claims: createControllerLinkClaims({ node, controllers: () => link?.controllers() ?? [] }),
+      claims: createControllerLinkClaims(asking),
       hash: (text) => sha256(`${ledger.uid}|${text}`),
       clock: systemClock,
       random: Math.random,
@@ -261,7 +266,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
           fingerprints: board,
           health: () => healthFacts(ledger, volumes.halts(), link?.quarantined() === true),
           lost: watch.lost,
-          news: () => ({ ailing: watch.ailing(), calls: nodePlugins.longCalls() }),
+          news: () => ({ ailing: [...watch.ailing(), ...republisher.ailing()], calls: nodePlugins.longCalls() }),
         },
         ledger,
         reconnectMaxMs: config.reconnectMax,
@@ -281,6 +286,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       };
     });
     await link?.whenRegistered(AbortSignal.any([signal, lifecycle.signal]));
+    republisher.start();
     log.info("ready", {
       controllers: config.controllers,
       plugins: instances.list().map((it) => `${it.plugin} ${it.fingerprint.instanceId} ${it.fingerprint.health}`),

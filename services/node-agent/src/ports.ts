@@ -112,6 +112,32 @@ export interface PermitContents {
   readonly expandSecrets?: Readonly<Record<string, string>>;
   /** Which push of the permit this is, for traces. */
   readonly attempt: number;
+  /** Tokens are asked for before each publication. */
+  readonly wantsTokens?: boolean;
+  /** The longest time until the publication is repeated; absent: never. */
+  readonly republishMs?: number;
+}
+
+/** What a publication is told of its workload: of one call, and kept nowhere. */
+export interface PublishTokens {
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly volumeContext: Readonly<Record<string, string>>;
+  /** What must not be shown of it. */
+  readonly sensitive: Readonly<Record<string, string>>;
+}
+
+/** The claim as it is held here. */
+export type HeldAs = Pick<PermitFacts, "claimUid" | "epoch">;
+
+/** What controllers give for a claim that they have granted here. Rejects when none gives it. */
+export interface TokenSource {
+  tokens(ref: VolumeRef, held: HeldAs, signal: AbortSignal): Promise<PublishTokens>;
+  /** The permit as it stands, for another publication; undefined: none is wanted. */
+  again(
+    ref: VolumeRef,
+    held: HeldAs,
+    signal: AbortSignal,
+  ): Promise<{ readonly order: PermitOrder; readonly tokens: PublishTokens } | undefined>;
 }
 
 export interface MountOrder {
@@ -120,6 +146,10 @@ export interface MountOrder {
   readonly contents: PermitContents;
   /** Empty for a plugin without STAGE_UNSTAGE_VOLUME. */
   readonly stagingPath: string;
+  /** Of a publication that wants some. */
+  readonly tokens?: PublishTokens;
+  /** Instead of what the method usually gets. */
+  readonly deadlineMs?: number;
 }
 
 /** On whose behalf something is undone, for traces. */

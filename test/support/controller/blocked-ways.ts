@@ -1,6 +1,6 @@
 /** How each reason to be blocked comes about, in a world: one way for each. */
 import { foreignNoted } from "@holdfast/controller/domain/attachment/foreign-hold";
-import type { BlockedReason } from "@holdfast/controller/domain/blocked";
+import { type BlockedReason, blockedFor } from "@holdfast/controller/domain/blocked";
 import { notGranted } from "@holdfast/controller/domain/repair/rebuilt-volume";
 import { nodeRecord } from "@holdfast/controller/domain/testing/record-fixtures";
 import { caller, capability, type World } from "./world.ts";
@@ -193,6 +193,13 @@ export const blockedWays = (world: World): Record<WaysReason, () => Promise<stri
     },
     PLUGIN_AMBIGUOUS: () => undeletable("PLUGIN_AMBIGUOUS"),
     PLACE_UNKNOWN: () => undeletable("PLACE_UNKNOWN"),
+    async TOKENS_UNSIGNED() {
+      const data = await world.makeVolume("data");
+      const block = blockedFor("TOKENS_UNSIGNED", data, "no key", undefined, 0);
+      world.agents.chance((method) => (method === "publish" ? { kind: "pending", blocked: true, block } : undefined));
+      await world.claim("job", "n1", ["data"]);
+      return "data";
+    },
     async NOT_PROVEN() {
       await world.makeVolume("data");
       await world.records.change({ namespace: "default", id: "data" }, (v, at) => ({

@@ -156,6 +156,7 @@ export const createFakeAgents = ({ attached, attaches }: AgentDeps): FakeAgents 
     const how = fault("publish");
     await Promise.resolve();
     if (silent.has(name) || how?.kind === "dropped") return uncertain;
+    if (how?.kind === "pending" && typeof how.block === "object") return { ...uncertain, blocked: how.block };
     const pair = `${permit.volume.uid}@${name}`;
     const floor = floors.get(pair);
     const known = on(name).get(uid);

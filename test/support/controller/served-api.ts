@@ -33,7 +33,9 @@ export const serveApi = async (world: World, { access, details = () => undefined
   const scopeOf = access?.scopeOf ?? (() => everything);
   const tracing = { currentTraceparent: () => traceparent } as Parameters<typeof addWorldServices>[3];
   let traceparent: string | undefined;
-  addWorldServices(server, world, log, tracing, { scopeOf, details });
+  const changedPolicies: string[] = [];
+  const policyChanged = ({ id }: { readonly id: string }) => void changedPolicies.push(id);
+  addWorldServices(server, world, log, tracing, { scopeOf, details, policyChanged });
   await server.listen(socket.address);
   const channel = createGrpcChannel(socket.address);
   const clientsOf = (identity: Identity) => {
@@ -53,6 +55,8 @@ export const serveApi = async (world: World, { access, details = () => undefined
     /** As another caller. */
     as: clientsOf,
     address: socket.address,
+    /** Volumes whose agents were told. */
+    changedPolicies,
     /** In which trace the next requests arrive. */
     trace(next: string | undefined) {
       traceparent = next;

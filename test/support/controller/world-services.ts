@@ -36,6 +36,7 @@ export interface WorldServiceOptions {
   readonly scopeOf?: WiredAccess["scopeOf"];
   /** What a registry of nodes knows beside their records. */
   readonly details?: NodeRegistry["details"];
+  readonly policyChanged?: (volume: { readonly id: string }) => void;
 }
 
 export const addWorldServices = (
@@ -43,9 +44,10 @@ export const addWorldServices = (
   world: World,
   log: Logger,
   tracing: Tracing,
-  { scopeOf = () => everything, details = () => undefined }: WorldServiceOptions = {},
+  { scopeOf = () => everything, details = () => undefined, policyChanged = () => undefined }: WorldServiceOptions = {},
 ): void => {
   const deps = {
+    policyChanged,
     get commands() {
       return world.commands;
     },
@@ -100,6 +102,7 @@ export const addWorldServices = (
     createPluginService({
       granted: () => true,
       scopeOf,
+      unsigned: async () => "no key is here",
       callsOf: () => ({
         breaker: "closed",
         running: 0,

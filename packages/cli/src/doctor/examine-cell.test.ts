@@ -53,11 +53,20 @@ test("nodes: blocked, in the future, without a view of the host; plugins: unheal
   expect(await ids(cell({ nodes: [{ ...node, plugins: [{ ...plugin, blocked }] }] }))).toEqual(["plugin-quarantined"]);
 });
 
+const well = { name: "p", schedulable: true, unschedulableBecause: "", findings: [], tokensUnsignedBecause: "" };
+
+test("a plugin whose profile asks for tokens that nobody signs", async () => {
+  const [, found] = await examineCell(cell({ plugins: [{ ...well, tokensUnsignedBecause: "no key" }] }), "c:1", now);
+  expect(found).toMatchObject({ id: "tokens-unsigned", level: "fault", subject: "p" });
+  expect(found?.message).toContain("no key");
+  expect(await ids(cell({ plugins: [well] }))).toEqual([]);
+});
+
 test("a plugin that says of itself what CSI does not allow", async () => {
-  const odd = { name: "p", schedulable: true, unschedulableBecause: "", findings: ["it lists and does not get"] };
+  const odd = { ...well, findings: ["it lists and does not get"] };
   const [, found] = await examineCell(cell({ plugins: [odd] }), "c:1", now);
   expect(found).toMatchObject({ id: "plugin-odd", level: "warning", subject: "p", message: odd.findings[0] });
-  expect(await ids(cell({ plugins: [{ ...odd, findings: [] }] }))).toEqual([]);
+  expect(await ids(cell({ plugins: [well] }))).toEqual([]);
 });
 
 test("what is no silence of the controller is not taken for one", async () => {

@@ -71,7 +71,21 @@ const ofStore = ({ open, findings }: VetResponse, address: string): readonly Fin
   return [fault("store-shut", address, what, cure)];
 };
 
-const ofPlugin = ({ name, schedulable, unschedulableBecause, findings }: Plugin): readonly Finding[] => [
+const ofPlugin = (plugin: Plugin): readonly Finding[] => [...ofTokens(plugin), ...ofUse(plugin)];
+
+const ofTokens = ({ name, tokensUnsignedBecause: why }: Plugin): readonly Finding[] =>
+  why === ""
+    ? []
+    : [
+        fault(
+          "tokens-unsigned",
+          name,
+          `its profile asks for identity tokens, and its claims are blocked: ${why}`,
+          "give every controller HOLDFAST_TOKEN_KEYS and HOLDFAST_TOKEN_ISSUER",
+        ),
+      ];
+
+const ofUse = ({ name, schedulable, unschedulableBecause, findings }: Plugin): readonly Finding[] => [
   ...(schedulable ? [] : [fault("plugin-unusable", name, unschedulableBecause, `holdfast plugin status ${name}`)]),
   ...findings.map((said) =>
     warning("plugin-odd", name, said, "take another version of the driver, or tell its makers"),

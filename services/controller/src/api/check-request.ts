@@ -2,6 +2,7 @@ import { msOfDuration } from "@holdfast/model/wire-duration";
 import { type FieldViolation, invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Duration } from "@holdfast/shared/gen/google/protobuf/duration";
 import { checkOptionalId, checkWorkload } from "../domain/limits.ts";
+import { defaultTtlSeconds } from "../domain/plugin/publishing.ts";
 
 /** Collects what is wrong with a message while it is turned into the domain's words. */
 export interface Checks {
@@ -48,3 +49,7 @@ export const durationMs = (field: string, duration: Duration | undefined, checks
   if (ms === undefined) checks.complain(field, "has to be a duration of zero or more");
   return ms;
 };
+
+/** How long a token is valid; a part of a second counts as one. */
+export const ttlSeconds = (field: string, duration: Duration | undefined, checks: Checks): number =>
+  Math.ceil((durationMs(field, duration, checks) ?? defaultTtlSeconds * 1000) / 1000);

@@ -33,6 +33,7 @@ export type BlockedReason =
   | "MODIFY_UNCERTAIN"
   | "PLUGIN_AMBIGUOUS"
   | "PLACE_UNKNOWN"
+  | "TOKENS_UNSIGNED"
   | "NOT_PROVEN";
 
 export interface Subject extends Called {
@@ -172,6 +173,11 @@ const remedies: Record<BlockedReason, Remedy> = {
     missingProof: (s) => `which instance of plugin ${s.plugin} has the storage of ${volumeKey(s)}`,
     clearWith: (s) =>
       `start plugin ${s.plugin} on every node that may have it, and it goes on by itself; which of them run: holdfast plugin status ${s.plugin}`,
+  },
+  TOKENS_UNSIGNED: {
+    missingProof: (s) =>
+      `that controllers can sign the identity tokens that plugin ${s.plugin} is told for ${volumeKey(s)}`,
+    clearWith: (s) => `give every controller HOLDFAST_TOKEN_KEYS and HOLDFAST_TOKEN_ISSUER, ${goesOn(s)}`,
   },
   NOT_PROVEN: {
     missingProof: (s) => `what the lost record of ${volumeKey(s)} said, and that no other node uses it`,

@@ -19,7 +19,6 @@ export const limits = {
   queueMs: 7 * 24 * 3_600_000,
   defaultQueueMs: 3_600_000,
   pageSize: 500,
-  identityTokens: 16,
   /** Half of what the store takes for one record: new claims stop here, so that those that are there can always go on. */
   volumeBytes: 512 * 1024,
 } as const;

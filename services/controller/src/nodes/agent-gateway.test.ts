@@ -18,8 +18,10 @@ import type { DialledAgent } from "../../../../test/support/controller/dial-agen
 import { createLinkHub, type LinkHub } from "../../../../test/support/controller/link-hub.ts";
 import type { Permit } from "../domain/claim/permit.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
+import type { Publishing } from "../domain/plugin/publishing.ts";
 import { attachmentRecord, claimRecord, volumeRecord } from "../domain/testing/record-fixtures.ts";
 import { createAgentGateway, type NodeAgentGateway } from "./agent-gateway.ts";
+import { createPermitWords } from "./permit-words.ts";
 
 const epoch = { gen: 2, ctr: 9 };
 const wire = { gen: 2n, ctr: 9n };
@@ -36,6 +38,9 @@ let hub: LinkHub;
 let agent: DialledAgent;
 let gateway: NodeAgentGateway;
 let files: Record<string, Record<string, string>>;
+let wanted: Publishing;
+/** Why no token can be signed. */
+let unsigned: string | undefined;
 
 const linked = (): Promise<DialledAgent> =>
   hub.linked({
@@ -57,19 +62,23 @@ beforeEach(async () => {
   files = {};
   hub = await createLinkHub();
   agent = await linked();
-  gateway = createAgentGateway({
-    secrets: {
-      async resolve(ref) {
-        if (ref === "file:/gone") throw new Error("secret file:/gone cannot be read");
-        if (ref === "file:/none")
-          throw new HoldfastError({
-            kind: "precondition",
-            reason: "SECRET_NOT_FOUND",
-            message: "secret file:/none is gone",
-          });
-        return ref === undefined ? {} : (files[ref] ?? {});
-      },
+  const secrets = {
+    async resolve(ref: string | undefined) {
+      if (ref === "file:/gone") throw new Error("secret file:/gone cannot be read");
+      if (ref === "file:/none")
+        throw new HoldfastError({
+          kind: "precondition",
+          reason: "SECRET_NOT_FOUND",
+          message: "secret file:/none is gone",
+        });
+      return ref === undefined ? {} : (files[ref] ?? {});
     },
+  };
+  wanted = { tokens: [], inVolumeContext: false, againMs: 0 };
+  unsigned = undefined;
+  gateway = createAgentGateway({
+    secrets,
+    permitWords: createPermitWords({ secrets, publishing: { of: () => wanted, trouble: async () => unsigned } }),
     streams: hub.streams,
     identity: { role: "controller", name: "c1" },
     log: createMemoryLogger(),
@@ -158,6 +167,8 @@ describe("a permit", () => {
       expandTo: undefined,
       nodeExpandSecrets: {},
       attempt: 4,
+      wantsTokens: false,
+      republishMs: 0,
     });
   });
 
@@ -228,6 +239,37 @@ describe("a permit", () => {
       message: "secret file:/none is gone",
       blocked: { reason: "CREDENTIALS_REFUSED", clearWith: expect.stringContaining("correct the secret") },
     });
+  });
+
+  test("that wants tokens says so, and no token is in it", async () => {
+    const seen: PublishRequest[] = [];
+    script.publish = async (request) => {
+      seen.push(request);
+      return { published: { hostPath: "/m/1", mountId: 7n, epoch: wire } };
+    };
+    await publish({});
+    wanted = { tokens: [{ audience: "vault", ttlSeconds: 600 }], inVolumeContext: false, againMs: 480_000 };
+    await publish({});
+    expect(seen.map(({ permit }) => [permit?.wantsTokens, permit?.republishMs])).toEqual([
+      [false, 0],
+      [true, 480_000],
+    ]);
+  });
+
+  test("that wants tokens is blocked while nobody can sign them, and not sent", async () => {
+    let sent = false;
+    script.publish = async () => {
+      sent = true;
+      return {};
+    };
+    unsigned = "no key to sign identity tokens with is configured";
+    wanted = { tokens: [{ audience: "vault", ttlSeconds: 600 }], inVolumeContext: false, againMs: 0 };
+    expect(await publish({})).toMatchObject({
+      reason: "TOKENS_UNSIGNED",
+      message: unsigned,
+      blocked: { reason: "TOKENS_UNSIGNED", clearWith: expect.stringContaining("HOLDFAST_TOKEN_KEYS") },
+    });
+    expect(sent).toBe(false);
   });
 
   test("what the agent says never repeats a secret of the push", async () => {

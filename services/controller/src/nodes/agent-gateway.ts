@@ -17,18 +17,20 @@ import type { Identity } from "@holdfast/shared/grpc/identity";
 import { scrub } from "@holdfast/shared/grpc/redact";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { AgentGateway } from "../agent-ports.ts";
-import { blockedFor } from "../domain/blocked.ts";
+import { type BlockedReason, blockedFor } from "../domain/blocked.ts";
 import type { Inventory } from "../domain/claim/permit.ts";
 import type { NodeRecord } from "../domain/node/node.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import type { AgentStreams } from "./agent-streams.ts";
-import { inventoryVolume, permitMessage, releaseMessage } from "./convert.ts";
+import { inventoryVolume, releaseMessage } from "./convert.ts";
 import { publishAnswer, releaseAnswer } from "./convert-answers.ts";
 import { expandMessage, growAnswer, sampleFrom } from "./convert-figures.ts";
 import { createOrderLane, type OrderLane } from "./order-lane.ts";
+import type { createPermitWords } from "./permit-words.ts";
 
 export interface AgentGatewayOptions {
   readonly secrets: Pick<Secrets, "resolve">;
+  readonly permitWords: ReturnType<typeof createPermitWords>;
   readonly streams: Pick<AgentStreams, "channelTo">;
   readonly identity: Identity;
   readonly log: Logger;
@@ -39,6 +41,8 @@ export interface AgentGatewayOptions {
 }
 
 export interface NodeAgentGateway extends AgentGateway {
+  /** What NodePublishVolume is told of volumes of the plugin, or of that one volume, may be another now. A hint: it never rejects. */
+  renew(node: NodeRecord, subject: { readonly plugin: string } | { readonly volumeUid: string }): Promise<void>;
   /** It is no node any more: nothing is kept for it. */
   forget(node: string): void;
 }
@@ -58,7 +62,8 @@ const vettingMessage = ({ gen, uid }: Vetting) => ({ gen: BigInt(gen), uid });
 const orderOf = (verb: string, uid: string, { gen, ctr }: Epoch): string => `${verb} ${uid} ${gen}/${ctr}`;
 
 export const createAgentGateway = (options: AgentGatewayOptions): NodeAgentGateway => {
-  const { secrets, streams, identity, log, clock, callDeadlineMs = 300_000, inventoryDeadlineMs = 60_000 } = options;
+  const { secrets, permitWords, streams, identity, log, clock } = options;
+  const { callDeadlineMs = 300_000, inventoryDeadlineMs = 60_000 } = options;
   const lines = new Map<string, Line>();
 
   const lineTo = ({ name }: NodeRecord): Line => {
@@ -85,27 +90,20 @@ export const createAgentGateway = (options: AgentGatewayOptions): NodeAgentGatew
     async publish(node, permit, { signal, attempt, vetting }) {
       let sensitive: readonly string[] = [];
       try {
-        const { namespace, secretRefs } = permit.volume;
-        const { nodeStage, nodePublish, nodeExpand } = secretRefs;
-        const read = (ref: string | undefined, method: string) =>
-          secrets.resolve(ref, namespace, { volume: permit.volume.id, method });
-        const [stage, publish, expand] = await Promise.all([
-          read(nodeStage, "NodeStageVolume"),
-          read(nodePublish, "NodePublishVolume"),
-          read(permit.expandTo === undefined ? undefined : nodeExpand, "NodeExpandVolume"),
-        ]); // A2
-        sensitive = [stage, publish, expand].flatMap(Object.values);
+        const words = await permitWords(permit, attempt); // A2
+        sensitive = words.sensitive;
         const { client, orders } = lineTo(node);
-        const words = permitMessage(permit, { stage, publish, expand }, attempt);
-        const request = { permit: words, vetting: vettingMessage(vetting) };
+        const request = { permit: words.message, vetting: vettingMessage(vetting) };
         const order = orderOf("publish", permit.claim.uid, permit.epoch);
         const response = await orders.run(order, signal, () => client.publish(request, { signal }));
         return publishAnswer(permit.epoch, response, sensitive);
       } catch (error) {
-        if (!lacksSecret(error)) return { kind: "uncertain", ...unanswered(node, error, sensitive) };
-        // Nothing was sent, and no repeat helps before somebody has put the secret right.
+        const lacking = isHoldfastError(error) ? lackingOf[error.reason] : undefined;
+        if (!isHoldfastError(error) || lacking === undefined)
+          return { kind: "uncertain", ...unanswered(node, error, sensitive) };
+        // Nothing was sent, and no repeat helps before somebody has put the secret, or the key, right.
         const { reason, message } = error;
-        const { since: _when, ...blocked } = blockedFor("CREDENTIALS_REFUSED", permit.volume, message, undefined, 0);
+        const { since: _when, ...blocked } = blockedFor(lacking, permit.volume, message, undefined, 0);
         return { kind: "uncertain", reason, message, blocked };
       }
     },
@@ -138,7 +136,8 @@ export const createAgentGateway = (options: AgentGatewayOptions): NodeAgentGatew
         const name = `expand ${order.volume.uid}`;
         return growAnswer(await orders.run(name, signal, () => client.expand(request, { signal })), sensitive);
       } catch (error) {
-        const advice = lacksSecret(error) ? "block" : "again";
+        const lacks = isHoldfastError(error) && lackingOf[error.reason] !== undefined;
+        const advice = lacks ? "block" : "again";
         return { kind: "unknown", failure: { ...unanswered(node, error, sensitive), advice } };
       }
     },
@@ -167,12 +166,22 @@ export const createAgentGateway = (options: AgentGatewayOptions): NodeAgentGatew
       return await readInventory(node, client.inventory({}, { signal, deadlineMs: inventoryDeadlineMs }));
     },
 
+    async renew(node, subject) {
+      const { client } = lineTo(node);
+      // One that is not there asks anew when it comes; one of an earlier version has no tokens to renew.
+      await client.renew(subject, { deadlineMs: promiseDeadlineMs }).catch(() => undefined);
+    },
+
     forget: (node) => void lines.delete(node),
   };
 };
 
-const lacksSecret = (error: unknown): error is HoldfastError =>
-  isHoldfastError(error) && /^SECRET(_NOT_FOUND|S_UNAVAILABLE)$/.test(error.reason);
+/** What was not to be had before anything was sent, and the block for it. */
+const lackingOf: Readonly<Partial<Record<string, BlockedReason>>> = {
+  SECRET_NOT_FOUND: "CREDENTIALS_REFUSED",
+  SECRETS_UNAVAILABLE: "CREDENTIALS_REFUSED",
+  TOKENS_UNSIGNED: "TOKENS_UNSIGNED",
+};
 
 const cancelled = (cause: unknown): HoldfastError =>
   new HoldfastError({ kind: "cancelled", reason: "CANCELLED", message: "the call was given up", cause });

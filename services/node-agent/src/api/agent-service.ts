@@ -1,7 +1,7 @@
 /** What controllers ask of this host. */
 import type { Vetting } from "@holdfast/model/vetting";
 import { waitFor } from "@holdfast/shared/async/signals";
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type {
   AgentServiceDefinition,
   InventoryResponse,
@@ -46,6 +46,8 @@ export interface AgentServiceOptions {
     volumeStats(volumeUid: string): Promise<VolumeMeasure | undefined>;
     published(): readonly string[];
   };
+  /** What NodePublishVolume is told may be another. */
+  readonly renew: (subject: { readonly plugin: string } | { readonly volumeUid: string }) => void;
   readonly relay: {
     unary(order: RelayOrder, signal: AbortSignal): Promise<RelayEnd>;
     stream(order: RelayOrder, signal: AbortSignal): AsyncIterable<RelayEnd>;
@@ -91,7 +93,7 @@ const orderers: Readonly<Record<Identity["role"], boolean>> = {
 };
 
 export function createAgentService(options: AgentServiceOptions): Implementation<typeof AgentServiceDefinition> {
-  const { node, volumes, stats, ledger, scope, startingBecause, onDoubt, relay, now } = options;
+  const { node, volumes, stats, ledger, scope, startingBecause, onDoubt, renew, relay, now } = options;
 
   const allowed = ({ identity }: CallContext): void => {
     if (orderers[identity.role]) return;
@@ -209,6 +211,16 @@ export function createAgentService(options: AgentServiceOptions): Implementation
       const asked = quiesceOrder(request, context);
       const { doubt = false, ...end } = await under(asked.vetting, () => relay.quiesce(asked, context.signal));
       return { ...end, inDoubt: doubt };
+    },
+
+    async renew({ plugin, volumeUid }, context) {
+      ready(context);
+      if ((plugin === "") === (volumeUid === "")) {
+        const description = "either it or volume_uid is required, and not both";
+        throw invalidArgument([{ field: "plugin", description }]);
+      }
+      renew(plugin === "" ? { volumeUid } : { plugin });
+      return {};
     },
 
     async expand(request, context) {

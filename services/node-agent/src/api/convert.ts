@@ -83,6 +83,8 @@ export function permitFrom({ permit, vetting }: PublishRequest): {
       publishSecrets: permit.nodePublishSecrets,
       ...growth,
       attempt: permit.attempt,
+      ...(permit.wantsTokens ? { wantsTokens: true } : {}),
+      ...(permit.republishMs === 0 ? {} : { republishMs: permit.republishMs }),
     },
   };
   return { node: permit.node, order };

@@ -30,6 +30,7 @@ const rows = new Map<string, AccessRow<unknown>>([
     relay: controller,
     relayStream: controller,
     quiesce: controller,
+    renew: controller,
   }),
   ...accessRows(WorkloadServiceDefinition, {
     prepareWorkload: local,

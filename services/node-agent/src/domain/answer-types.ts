@@ -18,6 +18,7 @@ export type AgentBlockReason =
   | "ORPHAN_MOUNT"
   | "HOST_PATH_UNSAFE"
   | "PERMIT_CHANGED"
+  | "REPUBLISH_FAILING"
   | "JOURNAL_DAMAGED";
 
 interface Stop {

@@ -17,7 +17,7 @@ export interface LongCall {
   readonly attempt: number;
 }
 
-/** What is mounted for the claim does not answer, or is dead and stays. */
+/** What is mounted for the claim does not answer, or is dead and stays; or its publication cannot be repeated. */
 export interface AilingClaim {
   readonly ref: VolumeRef;
   readonly claimUid: string;

@@ -51,6 +51,21 @@ function fakeConnection(
   };
 }
 
+test("a publication tells the tokens of its workload, and has them struck out of what the plugin says", async () => {
+  const { calls, plugin } = fakeConnection(factsWith());
+  const tokens = { secrets: { told: "{}" }, volumeContext: { told: "{}" }, sensitive: { token: "canary" } };
+  await plugin.publish({ ...order, tokens, deadlineMs: 5 }, anyCaller);
+  await plugin.publish(order, anyCaller);
+  const [told, bare] = calls;
+  expect(told?.request).toMatchObject({
+    secrets: { ...contents.publishSecrets, told: "{}" },
+    volumeContext: { ...contents.volumeContext, told: "{}" },
+  });
+  expect(told?.options).toMatchObject({ deadlineMs: 5, secrets: { token: "canary" } });
+  expect(bare?.request).toMatchObject({ secrets: contents.publishSecrets, volumeContext: contents.volumeContext });
+  expect(bare?.request["secrets"]).not.toHaveProperty("told");
+});
+
 const { claim, contents } = permitOrder("a", 5, {
   context: { lun: "1" },
   accessMode: "SINGLE_NODE_WRITER",

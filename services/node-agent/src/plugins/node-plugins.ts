@@ -14,7 +14,7 @@ import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type { VolumeCapability } from "@holdfast/shared/gen/csi/v1/csi";
 import { type PathMap, sameTree } from "../domain/path-map.ts";
 import type { VolumeRef } from "../domain/types.ts";
-import type { MountMethod, MountOrder, NodePlugin, NodePlugins, UndoCause } from "../ports.ts";
+import type { MountMethod, MountOrder, NodePlugin, NodePlugins, PublishTokens, UndoCause } from "../ports.ts";
 import { answered, settled } from "./call-answer.ts";
 import { figuresOf } from "./figures.ts";
 import type { HostedPlugins } from "./host/hosted-plugins.ts";
@@ -139,9 +139,11 @@ export function nodePlugin(
           { signal, subject: subjectOf(order) },
         ),
       ),
-    publish: (order, signal) =>
-      mounting("NodePublishVolume", order, () =>
-        guard(name, connection, order.contents.publishSecrets).call(
+    publish: (order, signal) => {
+      const { contents, deadlineMs, tokens = noTokens } = order;
+      const secrets = { ...contents.publishSecrets, ...tokens.secrets };
+      return mounting("NodePublishVolume", order, () =>
+        guard(name, connection, secrets).call(
           "NodePublishVolume",
           {
             volumeId: order.ref.externalId,
@@ -150,12 +152,13 @@ export function nodePlugin(
             targetPath: seen(order.facts.target),
             volumeCapability: capabilityOf(usedAs(order)),
             readonly: order.facts.readOnly,
-            secrets: order.contents.publishSecrets,
-            volumeContext: order.contents.volumeContext,
+            secrets,
+            volumeContext: { ...contents.volumeContext, ...tokens.volumeContext },
           },
-          { signal, subject: subjectOf(order) },
+          { signal, deadlineMs, subject: subjectOf(order), secrets: tokens.sensitive },
         ),
-      ),
+      );
+    },
     unpublish: (ref, targetPath, signal, cause) =>
       undoing("NodeUnpublishVolume", ref, cause, () =>
         connection.call(
@@ -219,5 +222,7 @@ export function nodePlugin(
     },
   };
 }
+
+const noTokens: PublishTokens = { secrets: {}, volumeContext: {}, sensitive: {} };
 
 const usedAs = ({ facts, contents }: MountOrder): VolumeUse => ({ ...facts, ...contents });

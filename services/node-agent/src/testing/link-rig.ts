@@ -83,6 +83,7 @@ export async function startLink(controllers: readonly string[], options: LinkRig
       scope: "own-namespace",
       startingBecause: () => (link.registered() ? undefined : "it is not registered with a controller"),
       onDoubt: () => link.doubt(),
+      renew: () => undefined,
       stats: { volumeStats: async () => undefined, published: () => [] },
       relay: {
         unary: () => Promise.reject(new Error("no call is relayed")),

@@ -6,7 +6,7 @@ import { defaultAllowedOptions, defaultForcedOptions } from "../domain/mount-opt
 import { createHostPaths } from "../domain/paths.ts";
 import type { VolumeState } from "../domain/types.ts";
 import { noFailpoints } from "../failpoints.ts";
-import type { Ledger, PermitOrder, ReleaseOrder } from "../ports.ts";
+import type { Ledger, PermitOrder, ReleaseOrder, TokenSource } from "../ports.ts";
 import { createLedger, foldRecords } from "../volumes/ledger.ts";
 import { createLingeringMounts } from "../volumes/lingering-mounts.ts";
 import { createMountWatch, type MountWatch } from "../volumes/mount-watch.ts";
@@ -16,8 +16,8 @@ import { createVolumeManager, type VolumeManager } from "../volumes/volume-manag
 import { createJournalDisk, type JournalDisk, losePower, openMemoryJournal } from "./memory-journal.ts";
 import { createModelHost, type ModelHost } from "./model-host.ts";
 
-const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
-export const modelPaths = createHostPaths("/hf", sha256);
+export const modelHash = (text: string) => createHash("sha256").update(text).digest("hex");
+export const modelPaths = createHostPaths("/hf", modelHash);
 export const volumeRef = {
   namespace: "ns",
   volume: "vol",
@@ -46,7 +46,12 @@ export interface ModelAgent {
   setQuarantined(quarantined: boolean): void;
 }
 
-export function createModelAgent(deadMounts: "restage" | "report" = "restage"): ModelAgent {
+const noTokens: Pick<TokenSource, "tokens"> = { tokens: () => Promise.reject(new Error("it has no tokens")) };
+
+export function createModelAgent(
+  deadMounts: "restage" | "report" = "restage",
+  tokens: Pick<TokenSource, "tokens"> = noTokens,
+): ModelAgent {
   let disk = createJournalDisk("journal-1");
   let lives = 0;
   let boot = 1;
@@ -124,7 +129,7 @@ export function createModelAgent(deadMounts: "restage" | "report" = "restage"): 
         mounts: host.mounts,
         dirs: host.dirs,
         paths: modelPaths,
-        hash: sha256,
+        hash: modelHash,
         failpoint: noFailpoints,
         log: createMemoryLogger(),
         quarantined: () => quarantined,
@@ -133,6 +138,7 @@ export function createModelAgent(deadMounts: "restage" | "report" = "restage"): 
         orphansAtStart: orphans.length > 0,
         deadMounts: watch,
         lingering: createLingeringMounts({ ...host, log: createMemoryLogger() }),
+        tokens,
         signal: new AbortController().signal,
       });
       volumes = made;
@@ -141,8 +147,11 @@ export function createModelAgent(deadMounts: "restage" | "report" = "restage"): 
 }
 
 /** An agent that runs, for a test of one thing. */
-export async function startModelAgent(deadMounts?: "restage" | "report"): Promise<ModelAgent> {
-  const agent = createModelAgent(deadMounts);
+export async function startModelAgent(
+  deadMounts?: "restage" | "report",
+  tokens?: Pick<TokenSource, "tokens">,
+): Promise<ModelAgent> {
+  const agent = createModelAgent(deadMounts, tokens);
   await agent.start();
   onTestFinished(() => agent.crash());
   return agent;

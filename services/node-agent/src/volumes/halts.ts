@@ -208,6 +208,28 @@ export function changedHalt(ref: VolumeRef, facts: PermitFacts): Halt {
   };
 }
 
+export function noTokensHalt(ref: VolumeRef, { reason, message }: HoldfastError): Halt {
+  const words = `${nameVolume(ref)}: NodePublishVolume waits for its identity tokens: ${message}`;
+  return { reason, message: words, method: "", code: "" };
+}
+
+/** `cure`: what a person does before the same call can be answered OK; empty: the message says it. */
+export function republishHalt(
+  ref: VolumeRef,
+  { message, method = "", code = "", cure }: { message: string; method?: string; code?: string; cure: string },
+): BlockingHalt {
+  return {
+    reason: "REPUBLISH_FAILING",
+    message: `${nameVolume(ref)}: NodePublishVolume, which its plugin wants again, cannot be repeated, and what is mounted stays as it is: ${message}`,
+    method,
+    code,
+    blocked: {
+      missingProof: `an OK of NodePublishVolume from plugin ${ref.plugin}`,
+      clearWith: `${cure === "" ? "do what the message asks for" : cure}, and it goes on by itself within a minute`,
+    },
+  };
+}
+
 export function damagedHalt(ref: VolumeRef, damage: string, node: string): BlockingHalt {
   return {
     reason: "JOURNAL_DAMAGED",

@@ -1,13 +1,23 @@
 /** The steps towards a mount: stage once, publish per claim, then look at both. */
 import type { MountLine } from "@holdfast/model/mountinfo";
+import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Halt } from "../domain/answer-types.ts";
 import type { VolumeRecord } from "../domain/events.ts";
 import { type MountView, marksUnder, seenAt } from "../domain/mounts.ts";
 import { isUnder } from "../domain/paths.ts";
 import type { MountMark } from "../domain/types.ts";
 import type { Failpoint } from "../failpoints.ts";
-import type { CallFailure, HostDirs, MountOrder, MountTable, NodePlugin, PermitContents } from "../ports.ts";
-import { callHalt, failureOf, notSeenHalt } from "./halts.ts";
+import type {
+  CallFailure,
+  HostDirs,
+  MountOrder,
+  MountTable,
+  NodePlugin,
+  PermitContents,
+  PublishTokens,
+  TokenSource,
+} from "../ports.ts";
+import { callHalt, failureOf, noTokensHalt, notSeenHalt } from "./halts.ts";
 import { type Found, isFound, type PlaceCheck } from "./place-check.ts";
 import type { Secured, SecureMount } from "./secure-mount.ts";
 import type { VolumeRun } from "./volume-run.ts";
@@ -23,6 +33,7 @@ export interface StepTools {
   readonly secure: SecureMount;
   /** The mounts as they were before the first call for this volume, if this process saw them. */
   readonly firstView: () => MountView | undefined;
+  readonly tokens: Pick<TokenSource, "tokens">;
   /** Owed before the first call for a permit. */
   readonly place: PlaceCheck;
   /** Told when the plugin refused for certain, with its own words, which the journal does not keep. */
@@ -80,8 +91,11 @@ export async function publishStep(
   tools: StepTools,
 ): StepEnd {
   const { plugin, dirs, failpoint, mounts, signal } = tools;
+  const bare = orderOf(run, claimUid, contents);
+  const told = contents.wantsTokens === true ? await tokensFor(bare, tools) : undefined;
+  if (told !== undefined && "halt" in told) return told.halt;
   failpoint("agent.publish.before-journal");
-  const order = orderOf(run, claimUid, contents);
+  const order = { ...bare, ...told };
   const { target } = order.facts;
   const written = run.commit({ type: "publish-intent", claimUid }); // I4
   if (tools.place.owed()) {
@@ -129,6 +143,19 @@ export async function publishStep(
     await dirs.removeTarget(target);
   } else if (result.failure.sent) run.see({ type: "publish-unknown", claimUid });
   return refusedOrHalt(run, claimUid, result, tools);
+}
+
+/** Before anything is journalled: nothing is owed when none are to be had. */
+async function tokensFor(
+  { ref, facts }: MountOrder,
+  { tokens, signal }: StepTools,
+): Promise<{ readonly tokens: PublishTokens } | { readonly halt: Halt }> {
+  try {
+    return { tokens: await tokens.tokens(ref, facts, signal) };
+  } catch (error) {
+    if (!isHoldfastError(error)) throw error;
+    return { halt: noTokensHalt(ref, error) };
+  }
 }
 
 /** A look while an intent is on its way to the disk: neither waits for the other, and the call that follows waits for both. */
@@ -199,7 +226,7 @@ function ownPaths(run: VolumeRun): readonly string[] {
   return [stage.path, ...Object.values(claims).map((claim) => claim.facts.target)];
 }
 
-function orderOf(run: VolumeRun, claimUid: string, contents: PermitContents): MountOrder {
+export function orderOf(run: VolumeRun, claimUid: string, contents: PermitContents): MountOrder {
   const { ref, stage, claims } = run.volume();
   const claim = claims[claimUid];
   if (claim === undefined) throw new Error(`claim ${claimUid} is not held`);

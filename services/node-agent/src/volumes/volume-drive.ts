@@ -5,7 +5,15 @@ import type { Halt } from "../domain/answer-types.ts";
 import { nextStep, type Step } from "../domain/next-step.ts";
 import type { MountFailure } from "../domain/types.ts";
 import type { Failpoint } from "../failpoints.ts";
-import type { DeadMounts, HostDirs, MountTable, NodePlugin, NodePlugins, PermitContents } from "../ports.ts";
+import type {
+  DeadMounts,
+  HostDirs,
+  MountTable,
+  NodePlugin,
+  NodePlugins,
+  PermitContents,
+  TokenSource,
+} from "../ports.ts";
 import { endWords, nameVolume, noEndHalt, pluginAwayHalt } from "./halts.ts";
 import type { LingeringMounts } from "./lingering-mounts.ts";
 import { publishStep, type StepTools, stageStep, verifyStep } from "./mount-steps.ts";
@@ -22,6 +30,7 @@ export interface VolumeDriveOptions {
   readonly secure: SecureMount;
   readonly deadMounts: Pick<DeadMounts, "clear">;
   readonly lingering: LingeringMounts;
+  readonly tokens: Pick<TokenSource, "tokens">;
 }
 
 export type MountEnd =
@@ -46,7 +55,7 @@ export interface VolumeDrive {
 const maxSteps = 16;
 
 export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
-  const { plugins, mounts, dirs, failpoint, signal, secure, deadMounts, lingering } = options;
+  const { plugins, mounts, dirs, failpoint, signal, secure, deadMounts, lingering, tokens } = options;
 
   type Way = { readonly claimUid: string; readonly context: ReleaseContext; readonly forward: Forward | undefined };
   type Forward = Pick<StepTools, "firstView" | "place" | "onRefused" | "onInsecure"> & {
@@ -64,7 +73,10 @@ export function createVolumeDrive(options: VolumeDriveOptions): VolumeDrive {
     withPlugin(run, (plugin) => {
       const { forward } = way;
       if (forward === undefined) throw new Error("a release needs no stage");
-      return step(run, way.claimUid, forward.contents, { plugin, mounts, dirs, failpoint, signal, secure, ...forward });
+      return step(run, way.claimUid, forward.contents, {
+        ...{ plugin, mounts, dirs, failpoint, signal, secure, tokens },
+        ...forward,
+      });
     });
 
   const undoTools = (plugin: NodePlugin, { claimUid: claim, context: { attempt } }: Way) => {

@@ -28,6 +28,7 @@ import type {
   PermitContents,
   PermitOrder,
   ReleaseOrder,
+  TokenSource,
 } from "../ports.ts";
 import { changedHalt, endWords, journalFull, orphanHalt, pluginAwayHalt } from "./halts.ts";
 import { takeInventory } from "./inventory.ts";
@@ -57,6 +58,7 @@ export interface VolumeManagerOptions {
   readonly secure: SecureMount;
   readonly deadMounts: DeadMounts;
   readonly lingering: LingeringMounts;
+  readonly tokens: Pick<TokenSource, "tokens">;
   /** Names of the mount options that may be asked for. */
   readonly allowedOptions: readonly string[];
   /** Mounts that nothing explains were there at the start: no permit is journalled before its place is known to be free. */

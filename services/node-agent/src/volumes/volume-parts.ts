@@ -3,10 +3,11 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { AgentConfig } from "../config.ts";
 import type { HeldClaim, VolumeRef } from "../domain/types.ts";
-import type { KillableChildren } from "../ports.ts";
+import type { KillableChildren, TokenSource } from "../ports.ts";
 import { createHealthQuestion } from "./health-question.ts";
 import { createLingeringMounts } from "./lingering-mounts.ts";
 import { createMountWatch, type MountWatch } from "./mount-watch.ts";
+import { createRepublisher, type Republisher } from "./republisher.ts";
 import { createSecureMount } from "./secure-mount.ts";
 import { tellDamage } from "./tell-damage.ts";
 import { createUpkeep, type Upkeep } from "./upkeep.ts";
@@ -19,6 +20,7 @@ export interface VolumeParts {
   readonly stats: VolumeStats;
   readonly watch: MountWatch;
   readonly upkeep: Upkeep;
+  readonly republisher: Republisher;
 }
 
 type Made = "secure" | "allowedOptions" | "deadMounts" | "lingering";
@@ -38,6 +40,8 @@ export interface VolumePartsOptions extends Omit<VolumeManagerOptions, Made> {
   readonly metrics: Metrics;
   readonly children: KillableChildren;
   readonly registered: () => boolean;
+  readonly random: () => number;
+  readonly tokens: TokenSource;
 }
 
 export function createVolumeParts(options: VolumePartsOptions): VolumeParts {
@@ -50,8 +54,9 @@ export function createVolumeParts(options: VolumePartsOptions): VolumeParts {
   const manager = createVolumeManager({ ...options, secure, allowedOptions, deadMounts: watch, lingering });
   const bare = tellDamage(options.ledger, options.node, manager);
   const asking = createHealthQuestion(bare, options);
-  const volumes: VolumeManager = meterVolumes(asking, { ...options, lost: watch.lost });
+  const republisher = createRepublisher(asking, { ...options, secure });
+  const volumes: VolumeManager = meterVolumes(republisher.volumes, { ...options, lost: watch.lost });
   const stats = createVolumeStats({ ...options, deadlineMs: config.statsTimeout, maxAgeMs: config.statsMaxAge });
   const upkeep = createUpkeep({ ...options, volumes, orphans: config.orphanMounts });
-  return { volumes, stats, watch, upkeep };
+  return { volumes, stats, watch, upkeep, republisher };
 }

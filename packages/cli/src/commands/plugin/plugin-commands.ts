@@ -87,6 +87,9 @@ export const statusPlugin: Command = {
               ["Calls at a time", String(plugin.profile?.maxConcurrentCalls ?? "")],
               ["Attaches a node", String(plugin.profile?.maxConcurrentAttachesPerNode ?? "")],
               ["Attach pool", poolWords(plugin)],
+              ["Tokens for", (plugin.profile?.tokenRequests ?? []).map(({ audience }) => audience).join(", ")],
+              ["No tokens", plugin.tokensUnsignedBecause],
+              ["Published again", plugin.profile?.requiresRepublish === true ? "yes" : ""],
             ]),
             plugin.instances.length === 0
               ? ""

@@ -27,6 +27,7 @@ const ofAgent: Readonly<Record<keyof typeof AgentServiceDefinition.methods, numb
   relay: 16,
   relayStream: 17,
   quiesce: 18,
+  renew: 19,
 };
 
 const ofController: Readonly<Record<keyof typeof AgentLinkServiceDefinition.methods, number>> = {

@@ -1,6 +1,6 @@
-import {
+import type {
   AgentLinkServiceDefinition,
-  type RequestClaimsRequest,
+  RequestClaimsRequest,
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import type { VolumeTemplate } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
@@ -9,15 +9,14 @@ import type { ClaimView } from "../../commands/model.ts";
 import { checkId, limits } from "../../domain/limits.ts";
 import { type ApiDeps, callerOf } from "../api-deps.ts";
 import { type Checks, createChecks, durationMs, refuseAll } from "../check-request.ts";
-import { unimplemented } from "../unimplemented.ts";
 import { createClaimHold } from "./claim-hold.ts";
 import { claimMessage, claimsInput, selectionOf } from "./convert-claim.ts";
 
 type AgentLink = Implementation<typeof AgentLinkServiceDefinition>;
 type Context = Parameters<AgentLink["requestClaims"]>[1];
 
-/** The claims of a workload on the very node whose agent asks, as ClaimService gives and takes them, and their tokens. */
-export const createLinkClaims = (deps: ApiDeps): Pick<AgentLink, "requestClaims" | "releaseClaims" | "issueTokens"> => {
+/** The claims of a workload on the very node whose agent asks, as ClaimService gives and takes them. */
+export const createLinkClaims = (deps: ApiDeps): Pick<AgentLink, "requestClaims" | "releaseClaims"> => {
   const { commands } = deps;
   const held = createClaimHold(deps);
 
@@ -38,8 +37,6 @@ export const createLinkClaims = (deps: ApiDeps): Pick<AgentLink, "requestClaims"
   };
 
   return {
-    issueTokens: unimplemented(AgentLinkServiceDefinition, {}).issueTokens,
-
     async requestClaims(request, context) {
       if (request.claimUids.length > 0) return { claims: (await watch(request, context)).map(claimMessage) };
       const checks = createChecks();

@@ -1,4 +1,5 @@
 import type { Tri } from "@holdfast/model/tri";
+import { wireDuration } from "@holdfast/model/wire-duration";
 import {
   AssumedExpansion,
   type AttachPoolSlots,
@@ -22,7 +23,7 @@ import { type PoolMate, pluginFindings, poolFindings } from "../../domain/plugin
 import { defaultProfile, type PluginProfile } from "../../domain/plugin/plugin-profile.ts";
 import type { MissedInstance } from "../../domain/plugin/plugin-record.ts";
 import type { PluginHalf, PluginSighting, PluginSummary } from "../../domain/plugin/plugin-sighting.ts";
-import type { Checks } from "../check-request.ts";
+import { type Checks, durationMs, ttlSeconds } from "../check-request.ts";
 import { blockedMessage, dateOf } from "../convert-message.ts";
 import { secretRefFrom, secretRefMessage } from "../secret/convert-secret.ts";
 
@@ -145,6 +146,13 @@ export const profileMessage = (profile: PluginProfile): WireProfile => ({
     secret: secretRefMessage(profile.nodeHealthSecret.ref),
     namespace: profile.nodeHealthSecret.namespace,
   },
+  tokenRequests: profile.tokenRequests.map(({ audience, ttlSeconds }) => ({
+    audience,
+    expiration: wireDuration(ttlSeconds * 1000),
+  })),
+  requiresRepublish: profile.requiresRepublish,
+  republishInterval: profile.republishIntervalMs === 0 ? undefined : wireDuration(profile.republishIntervalMs),
+  tokensInVolumeContext: profile.tokensInVolumeContext,
 });
 
 const secretFrom = (wire: PluginSecret | undefined): Pick<PluginProfile, "nodeHealthSecret"> =>
@@ -181,6 +189,13 @@ export const profileFrom = (wire: WireProfile | undefined, checks: Checks): Plug
         reach: wordOf(reaches, wire.reach, "profile.reach", checks),
         ignoreCondition: wire.ignoreCondition,
         ...secretFrom(wire.nodeHealthSecret),
+        tokenRequests: wire.tokenRequests.map(({ audience, expiration }, i) => ({
+          audience,
+          ttlSeconds: ttlSeconds(`profile.token_requests[${i}].expiration`, expiration, checks),
+        })),
+        requiresRepublish: wire.requiresRepublish,
+        republishIntervalMs: durationMs("profile.republish_interval", wire.republishInterval, checks) ?? 0,
+        tokensInVolumeContext: wire.tokensInVolumeContext,
       };
 
 /** A plugin may run on every node of a cell; a message holds so many of its instances. */
@@ -216,6 +231,7 @@ export const pluginMessage = (parts: PluginParts, volumes = 0): Plugin => {
     capabilities: capabilitySet(summary.capabilities),
     emptySince: dateOf(parts.emptySince),
     calls: undefined,
+    tokensUnsignedBecause: "",
     findings: [
       ...pluginFindings(parts.name, summary.capabilities),
       ...poolFindings(parts.name, parts.profile, parts.poolMates),

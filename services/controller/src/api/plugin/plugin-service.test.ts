@@ -20,12 +20,24 @@ afterEach(async () => {
 
 const profile = {
   maxConcurrentCalls: 3,
-  allowedFsTypes: ["xfs"],
   exclusiveMethods: ["CreateSnapshot"],
   codeReadings: [{ csiMethod: "ControllerUnpublishVolume", code: "NOT_FOUND", readAs: "OK" }],
 };
 
 describe("a plugin's profile", () => {
+  it("that asks for tokens says why none can be signed", async () => {
+    const set = await api.plugins.setPluginProfile({ name: "new.example.com", profile });
+    expect(set.plugin?.tokensUnsignedBecause).toBe("");
+    const asking = { ...profile, tokenRequests: [{ audience: "vault" }] };
+    await api.plugins.setPluginProfile({ name: "new.example.com", profile: asking });
+    const { plugin } = await api.plugins.getPlugin({ name: "new.example.com" });
+    expect(plugin?.profile?.tokenRequests).toEqual([{ audience: "vault", expiration: { seconds: 3600n, nanos: 0 } }]);
+    expect(plugin?.tokensUnsignedBecause).toBe("no key is here");
+    const { plugins } = await api.plugins.listPlugins({});
+    expect(plugins.find(({ name }) => name === "new.example.com")?.tokensUnsignedBecause).toBe("no key is here");
+    expect(plugins.filter(({ tokensUnsignedBecause }) => tokensUnsignedBecause !== "")).toHaveLength(1);
+  });
+
   it("is set before the plugin was ever seen, holds with the defaults filled in, and again changes nothing", async () => {
     const first = await api.plugins.setPluginProfile({ name: "new.example.com", profile });
     expect(first.plugin?.profile).toMatchObject({ ...profile, maxConcurrentAttachesPerNode: 1, maxVolumesPerNode: 0n });

@@ -29,6 +29,8 @@ export interface PluginServiceDeps {
   /** What changed of plugins lately. */
   readonly changes: MemoryLog;
   readonly admission: Pick<PluginAdmission, "accept">;
+  /** Why no identity token can be signed here; undefined: one can. */
+  readonly unsigned?: () => Promise<string | undefined>;
   readonly log: Logger;
   /** While thousands of nodes register, a watch tells of a plugin so often and no oftener. */
   readonly rest?: (signal: AbortSignal) => Promise<void>;
@@ -47,6 +49,17 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
     return { ...message, calls: pluginCallsMessage(deps.callsOf(name)) };
   };
 
+  /** For those whose profile asks for tokens. */
+  const withTokens = async (plugins: readonly Plugin[]): Promise<Plugin[]> => {
+    const asking = plugins.some(({ profile }) => (profile?.tokenRequests.length ?? 0) > 0);
+    const why = asking ? await deps.unsigned?.() : undefined;
+    return plugins.map((plugin) =>
+      why === undefined || plugin.profile?.tokenRequests.length === 0
+        ? plugin
+        : { ...plugin, tokensUnsignedBecause: why },
+    );
+  };
+
   const seen = (name: string): Plugin | undefined => {
     const view = deps.commands.view(name);
     return view === undefined ? undefined : pluginMessage(view);
@@ -56,7 +69,8 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
     async getPlugin({ name }, { identity }) {
       const violations = checkPlugin("name", name);
       if (violations.length > 0) throw invalidArgument(violations);
-      return { plugin: await whole(name, deps.scopeOf(identity)) };
+      const [plugin] = await withTokens([await whole(name, deps.scopeOf(identity))]);
+      return { plugin };
     },
 
     async listPlugins(request, { identity }) {
@@ -69,7 +83,8 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
       const names = deps.commands.names(node).filter((name) => name > after && seesPlugin(scope, name));
       const page = names.slice(0, size);
       const next = names.length > size ? page.at(-1) : undefined;
-      return { plugins: page.flatMap((name) => seen(name) ?? []), nextPageToken: nextPageToken(next, question) };
+      const plugins = await withTokens(page.flatMap((name) => seen(name) ?? []));
+      return { plugins, nextPageToken: nextPageToken(next, question) };
     },
 
     async *watchPlugins({ resumeToken: token }, { identity, signal }): AsyncGenerator<WatchPluginsResponse> {

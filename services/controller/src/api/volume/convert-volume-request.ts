@@ -13,7 +13,7 @@ import {
 import type { CreateVolumeInput, RegisterVolumeInput, UpdateVolumeInput, VolumeFilter } from "../../commands/model.ts";
 import type { CapacityQuery } from "../../domain/plugin/backend-capacity.ts";
 import { type ContentSource, type VolumePolicy, volumeStates } from "../../domain/volume/volume.ts";
-import { type Checks, durationMs, optionalId } from "../check-request.ts";
+import { type Checks, optionalId, ttlSeconds } from "../check-request.ts";
 import { capabilityFrom } from "../convert-message.ts";
 import { secretsFrom } from "../secret/convert-secret.ts";
 import { volumeStateMessage } from "./convert-volume.ts";
@@ -44,7 +44,7 @@ export const policyFrom = (policy: WirePolicy | undefined, registered: boolean, 
     requiresRepublish: policy?.requiresRepublish ?? false,
     identityTokens: (policy?.identityTokens ?? []).map(({ audience, ttl }, i) => ({
       audience,
-      ttlSeconds: Math.ceil((durationMs(`policy.identity_tokens[${i}].ttl`, ttl, checks) ?? 0) / 1000),
+      ttlSeconds: ttlSeconds(`policy.identity_tokens[${i}].ttl`, ttl, checks),
     })),
   };
 };

@@ -10,7 +10,7 @@ import {
 } from "../../commands/volume/validate-volume.ts";
 import { isUnbound } from "../../domain/claim/early-claims.ts";
 import { checkString } from "../../domain/limits.ts";
-import { type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
+import { type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
 import { hidingForeign } from "../access/hide-foreign.ts";
 import { type ApiDeps, callerOf } from "../api-deps.ts";
 import { createChecks, durationMs, refuseAll } from "../check-request.ts";
@@ -20,8 +20,13 @@ import { createVolumeInput, registerVolumeInput, updateVolumeInput } from "./con
 
 type VolumeService = Implementation<typeof VolumeServiceDefinition>;
 
+export interface PolicyDeps {
+  /** What NodePublishVolume is told of the volume may be another now. */
+  readonly policyChanged?: (volume: VolumeRecord) => void;
+}
+
 export const createVolumeLifecycle = (
-  deps: ApiDeps,
+  deps: ApiDeps & PolicyDeps,
 ): Pick<VolumeService, "createVolume" | "registerVolume" | "updateVolume" | "deregisterVolume" | "deleteVolume"> => {
   const { commands, recent, wakeups, clock } = deps;
 
@@ -100,7 +105,9 @@ export const createVolumeLifecycle = (
       for (const { field, description } of checkString("reason", request.reason)) checks.complain(field, description);
       refuseAll(checks, () => validateUpdateVolume(input, deps.granted));
       const caller = callerOf(deps, context, request.reason === "" ? "UpdateVolume" : request.reason);
-      return { volume: volumeMessage(await commands.updateVolume(input, caller, context.signal)) };
+      const view = await commands.updateVolume(input, caller, context.signal);
+      if (input.update.policy !== undefined) deps.policyChanged?.(view.volume);
+      return { volume: volumeMessage(view) };
     },
 
     async deregisterVolume({ namespace, id, uid, requestId }, context) {

@@ -152,6 +152,14 @@ describe("bad input", () => {
   });
 });
 
+test("agents are told of a policy that may be another, and of nothing else", async () => {
+  await api.volumes.createVolume(wanted({}));
+  await api.volumes.updateVolume({ namespace: "default", id: "data", labels: { labels: { a: "b" } } });
+  expect(api.changedPolicies).toEqual([]);
+  await api.volumes.updateVolume({ namespace: "default", id: "data", policy: { requiresRepublish: true } });
+  expect(api.changedPolicies).toEqual(["data"]);
+});
+
 describe("CreateVolume and DeleteVolume", () => {
   test("take what was asked for through to the record and back", async () => {
     const traceparent = "00-11111111111111111111111111111111-2222222222222222-01";

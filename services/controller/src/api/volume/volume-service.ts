@@ -13,7 +13,7 @@ import { volumeMessage } from "./convert-volume.ts";
 import { capacityQuery, volumeFilterFrom } from "./convert-volume-request.ts";
 import { createExternalVolumes, type ExternalVolumesDeps } from "./external-volumes.ts";
 import { createVolumeChanges } from "./volume-changes.ts";
-import { createVolumeLifecycle } from "./volume-lifecycle.ts";
+import { createVolumeLifecycle, type PolicyDeps } from "./volume-lifecycle.ts";
 import { watchVolumes } from "./volume-watch.ts";
 
 export interface StatsDeps {
@@ -22,7 +22,7 @@ export interface StatsDeps {
 
 type VolumeService = Implementation<typeof VolumeServiceDefinition>;
 
-export const createVolumeService = (deps: ApiDeps & ExternalVolumesDeps & StatsDeps): VolumeService =>
+export const createVolumeService = (deps: ApiDeps & ExternalVolumesDeps & StatsDeps & PolicyDeps): VolumeService =>
   unimplemented(VolumeServiceDefinition, {
     ...createVolumeLifecycle(deps),
     ...createVolumeChanges(deps),

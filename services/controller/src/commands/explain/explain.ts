@@ -30,7 +30,9 @@ const stepIn: Record<ClaimState, (claim: Claim) => string> = {
   OFFERED: (c) => `NodeStageVolume and NodePublishVolume on ${c.node}`,
   ACTIVE: (c) => {
     if (c.degradedSince !== undefined) return `publication is made again on ${c.node}`;
-    return c.ailing === undefined ? "mounted" : `mounted on ${c.node}, and the mount does not answer`;
+    if (c.ailing === undefined) return "mounted";
+    const why = /^MOUNT_/.test(c.ailing.reason) ? "the mount does not answer" : "NodePublishVolume cannot be repeated";
+    return `mounted on ${c.node}, and ${why}`;
   },
   RELEASING: (c) => `NodeUnpublishVolume and NodeUnstageVolume on ${c.node}`,
   DETACHING: (c) => `ControllerUnpublishVolume for ${c.node}`,

@@ -14,6 +14,7 @@ import {
   type Violation,
 } from "../../domain/limits.ts";
 import type { CapacityQuery } from "../../domain/plugin/backend-capacity.ts";
+import { checkTokenRequests } from "../../domain/plugin/publishing.ts";
 import type { SecretGrants } from "../../domain/secret/secret-scope.ts";
 import { type Segments, secretFamilies, type VolumeCapability, type VolumeRef } from "../../domain/volume/volume.ts";
 import type {
@@ -132,13 +133,7 @@ export const checkOwn = (
   }),
   ...(Object.keys(inlineSecrets).length === 0 ? [] : checkSecretValues("inline_secrets", inlineSecrets)),
   ...checkMap("labels", labels ?? {}),
-  ...(policy?.identityTokens ?? []).flatMap(({ audience, ttlSeconds }, i) => [
-    ...checkString(`policy.identity_tokens[${i}].audience`, audience),
-    ...(ttlSeconds > 0 ? [] : [{ field: `policy.identity_tokens[${i}].ttl`, description: "must be above zero" }]),
-  ]),
-  ...((policy?.identityTokens.length ?? 0) > limits.identityTokens
-    ? [{ field: "policy.identity_tokens", description: `more than ${limits.identityTokens}` }]
-    : []),
+  ...checkTokenRequests("policy.identity_tokens", "ttl", policy?.identityTokens ?? []),
 ];
 
 export const validateRegisterVolume = (input: RegisterVolumeInput, granted: SecretGrants): void =>

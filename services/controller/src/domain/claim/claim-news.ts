@@ -11,7 +11,7 @@ import type { VolumeRecord } from "../volume/volume.ts";
 import type { Claim } from "./claim.ts";
 
 export interface ClaimNews {
-  /** Its mount does not answer. */
+  /** Its mount does not answer, or its publication cannot be repeated. */
   readonly ailing?: Blocked;
   readonly call?: CallUnderWay;
 }

@@ -84,7 +84,7 @@ export interface Claim extends ClaimKey, VolumeUse {
   readonly degradedSince?: number;
   /** What the agent said when it was lost. */
   readonly degradedReason?: string;
-  /** As the agent says: its mount does not answer. */
+  /** As the agent says: its mount does not answer, or its publication cannot be repeated. */
   readonly ailing?: Blocked;
   /** As the agent says: a call of a plugin on its node. */
   readonly call?: CallUnderWay;

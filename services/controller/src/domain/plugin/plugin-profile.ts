@@ -1,6 +1,7 @@
 /** What operators know of a plugin better than it does itself; for all that nobody said there is a default that fits an unknown driver. */
-import { byteLength, checkId, checkString, type Violation } from "../limits.ts";
+import { checkId, type Violation } from "../limits.ts";
 import { type AttachProfile, checkAttachProfile, checkCount } from "./attach-profile.ts";
+import { checkRepublishInterval, checkTokenRequests, type PublishingWishes } from "./publishing.ts";
 
 export interface CodeReading {
   readonly method: string;
@@ -8,7 +9,7 @@ export interface CodeReading {
   readonly readAs: string;
 }
 
-export interface PluginProfile extends AttachProfile {
+export interface PluginProfile extends AttachProfile, PublishingWishes {
   /** Calls under way to the controller half at a time. */
   readonly maxConcurrentCalls: number;
   readonly maxConcurrentAttachesPerNode: number;
@@ -54,6 +55,10 @@ export const defaultProfile: PluginProfile = {
   exclusiveMethods: [],
   reach: "auto",
   ignoreCondition: false,
+  tokenRequests: [],
+  requiresRepublish: false,
+  republishIntervalMs: 0,
+  tokensInVolumeContext: false,
 };
 
 /** The calls that controllers make, for the fields that name one. */
@@ -119,14 +124,9 @@ const checkReading = (field: string, { method, code, readAs }: CodeReading): rea
   return found;
 };
 
-const checkWords = (field: string, words: readonly string[]): readonly Violation[] => [
-  ...(words.length > bounds.list ? [{ field, description: `holds ${words.length}; the most is ${bounds.list}` }] : []),
-  ...words.flatMap((word, i) =>
-    byteLength(word) === 0
-      ? [{ field: `${field}[${i}]`, description: "must not be empty" }]
-      : checkString(`${field}[${i}]`, word),
-  ),
-];
+/** Stored and never asked about: a bound that holds nothing would only look like one. */
+const checkServed = (field: string, isSet: boolean, instead: string): readonly Violation[] =>
+  isSet ? [{ field, description: `is not served by this version; ${instead}` }] : [];
 
 /** Every violation of a profile as a caller sends it, in which 0 still stands for the default. */
 export const checkProfile = (profile: PluginProfile): readonly Violation[] => {
@@ -137,8 +137,17 @@ export const checkProfile = (profile: PluginProfile): readonly Violation[] => {
     ...checkCount("profile.max_concurrent_calls", profile.maxConcurrentCalls, bounds.calls),
     ...checkCount("profile.max_concurrent_attaches_per_node", profile.maxConcurrentAttachesPerNode, bounds.attaches),
     ...checkAttachProfile(profile),
-    ...checkWords("profile.allowed_fs_types", profile.allowedFsTypes),
-    ...checkWords("profile.allowed_mount_flags", profile.allowedMountFlags),
+    ...checkServed("profile.allowed_fs_types", profile.allowedFsTypes.length > 0, "leave it out"),
+    ...checkServed(
+      "profile.allowed_mount_flags",
+      profile.allowedMountFlags.length > 0,
+      "leave it out: HOLDFAST_MOUNT_OPTIONS_ALLOWED of the agents says what may be asked for",
+    ),
+    ...checkServed(
+      "profile.allow_path_like_ids",
+      profile.allowPathLikeIds,
+      "leave it out: ids are never made into paths",
+    ),
     ...(profile.codeReadings.length > bounds.list
       ? [{ field: "profile.code_readings", description: `holds more than ${bounds.list}` }]
       : []),
@@ -152,6 +161,8 @@ export const checkProfile = (profile: PluginProfile): readonly Violation[] => {
     ...(profile.nodeHealthSecret === undefined
       ? []
       : checkId("profile.node_health_secret.namespace", profile.nodeHealthSecret.namespace)),
+    ...checkTokenRequests("profile.token_requests", "expiration", profile.tokenRequests),
+    ...checkRepublishInterval("profile.republish_interval", profile.republishIntervalMs),
   ];
 };
 

@@ -18,6 +18,10 @@ const profile = shaped({
   allowPathLikeIds: flag,
   exclusiveMethods: optional(listOf(text)),
   nodeHealthSecret: optional(shaped({ ref: filled, namespace: filled })),
+  tokenRequests: optional(listOf(shaped({ audience: filled, ttlSeconds: count }))),
+  requiresRepublish: optional(flag),
+  republishIntervalMs: optional(count),
+  tokensInVolumeContext: optional(flag),
 });
 
 export const pluginShape: Shape = shaped({
