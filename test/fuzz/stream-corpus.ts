@@ -44,7 +44,6 @@ const agent = createAgentService({
   node: "n1",
   startingBecause: () => undefined,
   onDoubt: () => undefined,
-  renew: () => undefined,
   volumes: {
     publish: keep({ kind: "refused", reason: "STALE_EPOCH", message: "m", floor: { gen: 1, ctr: 1 } } as never),
     release: keep({ kind: "refused", reason: "STALE_EPOCH", message: "m", floor: { gen: 1, ctr: 1 } } as never),
@@ -58,6 +57,7 @@ const agent = createAgentService({
     commitAgent: keep(undefined),
   },
   scope: "host",
+  renew: (...given) => void inside.push(given),
   stats: { volumeStats: keep(undefined) as never, published: () => [] },
   relay: {
     unary: keep({ response: new Uint8Array() }),
@@ -151,6 +151,7 @@ export const streamEnds: readonly StreamEnd[] = [
       toAgent({ relay: { ...relayed, method: "/csi.v1.Controller/DeleteVolume" } }),
       toAgent({ quiesce: { ...relayed, subject: "s", opId: "o" } }),
       toAgent({ inventory: {} }),
+      toAgent({ renew: { plugin: "csi.example.com" } }),
     ],
   },
 ];

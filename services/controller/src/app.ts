@@ -1,6 +1,5 @@
 /** With the `*-wiring.ts` beside it the only file that knows every part: puts the controller together, starts it in order and stops it in reverse. */
 import { randomUUID } from "node:crypto";
-import path from "node:path";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createFailpoints } from "@holdfast/shared/failpoints";
 import { createLifecycle } from "@holdfast/shared/lifecycle";
@@ -39,8 +38,7 @@ import { wireServers } from "./server-wiring.ts";
 import { wireSnapshots } from "./snapshot-wiring.ts";
 import { measureDamage, measureStanding } from "./standing-metrics.ts";
 import { wireState } from "./state-wiring.ts";
-import { openStore } from "./store/open-store.ts";
-import { accessOf } from "./store/redis/redis-access.ts";
+import { wireStore } from "./store-wiring.ts";
 import { denialOf, wireTrust } from "./trust-wiring.ts";
 
 export const controllerVersion = "0.1.0";
@@ -72,7 +70,6 @@ const startPatienceMs = 2_000;
 const ids: Ids = { uuid: randomUUID, random: Math.random };
 
 export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}): App => {
-  const { stateDir } = config;
   const log = overrides.log ?? createLogger({ level: config.logLevel, fields: { service: "controller" } });
   const failpoint = createFailpoints(config.failpoints, overrides.kill ?? (() => undefined));
   const lifecycle = createLifecycle({ log, stopTimeoutMs: config.stopGrace + 5_000 });
@@ -94,17 +91,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const own = await wireState({ config, version: controllerVersion, lifecycle, ids, log });
     const { id, incarnation, issuer } = own;
 
-    const store = await openStore({
-      url: config.store ?? `sqlite://${path.join(stateDir, "store.db")}`,
-      ...(config.storeMigrate === undefined ? {} : { migrateUrl: config.storeMigrate }),
-      access: accessOf(config),
-      cell: config.cell,
-      stateDir,
-      allowVolatile: config.allowVolatileStore,
-      declaredDurable: config.storeDurable,
-      ...{ log, clock, ids, signal },
-    });
-    await lifecycle.start("store", () => () => store.close());
+    const store = await wireStore({ config, lifecycle, clock, ids, log, signal });
 
     const { onCall, acts, around } = await wireAudit({
       ...{ config, id, issuer, lifecycle, metrics, store, clock, ids, tracing, log },
@@ -143,7 +130,6 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       onRead: acts.secretRead,
       wakeVolume: (key) => wakeVolume(key),
     });
-    const { random } = ids;
     const streams = createAgentStreams(registry);
     const agents = createAgentGateway({ ...tokens, streams, identity: { role: "controller", name: id }, log, clock });
     registry.onChange((node) => void (registry.get(node) ?? agents.forget(node)));
@@ -225,9 +211,17 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       log,
       signal: work.signal,
     });
-    const served = { ...access, config, gate, lifecycle, log, metrics };
-    const servers = wireServers({ ...served, signer: tokens.signer, denied: denialOf(denials) });
-    const figures = wireFigures({ ...acting, repair, profiles: pluginRecords, config, random, metrics });
+    const servers = wireServers({
+      ...access,
+      config,
+      gate,
+      lifecycle,
+      log,
+      metrics,
+      denied: denialOf(denials),
+      signer: tokens.signer,
+    });
+    const figures = wireFigures({ ...acting, repair, profiles: pluginRecords, config, random: ids.random, metrics });
     const api = {
       commands,
       recent: records.recent,
@@ -253,7 +247,11 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       command,
       stats: figures.stats,
       api,
-      ...{ places: placement.places, audit: repair.audit, wake: reconciler.wake, secrets, tokens },
+      places: placement.places,
+      audit: repair.audit,
+      wake: reconciler.wake,
+      secrets,
+      tokens,
     });
     const snapshots = wireSnapshots({ ...command, ...api, ...acting, metrics, slots: reconciler.slots, failpoint });
     learnOfCut = snapshots.reconciler.learnOf;

@@ -103,8 +103,8 @@ export const createAgentServer = (
     },
   });
 
-export const wireServers = (parts: ServerParts): Servers => {
-  const { config, trust, access, gate, lifecycle, log, metrics, denied } = parts;
+export const wireServers = (own: ServerParts): Servers => {
+  const { config, trust, access, gate, lifecycle, log, metrics, denied } = own;
   const { insecure } = config;
   const opened = openCertificates({ config, log, metrics });
   const certificates = opened && { ...opened, ...denied };
@@ -131,10 +131,10 @@ export const wireServers = (parts: ServerParts): Servers => {
   return {
     server,
     keeper: certificates?.keeper,
-    async listen(services, linkParts, addTrust) {
+    async listen(services, parts, addTrust) {
       const at = { address: "", agents: "" };
       const link = createLinkService({
-        ...linkParts,
+        ...parts,
         surround: agents.surround,
         ownEnd: () => certificates?.keeper.current().notAfter,
         log,
@@ -162,7 +162,7 @@ export const wireServers = (parts: ServerParts): Servers => {
         log.info("admin listening", { address: await admin.listen(config.adminListen) });
         return () => admin.stop();
       });
-      await serveDiscovery(config, parts);
+      await serveDiscovery(config, own);
       for (const service of ["", ...services]) server.setServing(service, true);
       for (const service of agentServices) agents.setServing(service, true);
       return at;

@@ -36,7 +36,7 @@ export interface WorldServiceOptions {
   readonly scopeOf?: WiredAccess["scopeOf"];
   /** What a registry of nodes knows beside their records. */
   readonly details?: NodeRegistry["details"];
-  readonly policyChanged?: (volume: { readonly id: string }) => void;
+  readonly policyChanged?: Parameters<typeof createVolumeService>[0]["policyChanged"];
 }
 
 export const addWorldServices = (
@@ -102,7 +102,6 @@ export const addWorldServices = (
     createPluginService({
       granted: () => true,
       scopeOf,
-      unsigned: async () => "no key is here",
       callsOf: () => ({
         breaker: "closed",
         running: 0,
@@ -123,6 +122,7 @@ export const addWorldServices = (
         });
       },
       tracing,
+      unsigned: async () => "no key is here",
       admission: {
         accept: async ({ socketPath: socket }) => [{ socket, uid: 0, gid: 0, directoryUid: 0, directoryGid: 0 }],
       },

@@ -13,6 +13,7 @@ const reviewed: Readonly<Record<string, string>> = {
   "doctor/examine-journal.ts": "the journal, read; in a process of its own (`check`)",
   "host-identity.ts": "/etc/machine-id and the boot id",
   "host-proof.ts": "the DMI, and the file or program that HOLDFAST_HOST_IDENTITY names, at the start",
+  "link-certificates.ts": "the file with the token of an enrolment, at the start",
   "local-server.ts": "the agent's own socket",
   "plugins/host/socket-dirs.ts": "directories of plugin sockets",
   "plugins/host/static-plugins.ts": "the list of static plugins",
