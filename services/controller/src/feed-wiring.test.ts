@@ -9,6 +9,7 @@ it("what is remembered of a volume is forgotten before anybody acts on the event
     pluginRecords: {},
     secrets: {},
     learnedLimits: {},
+    accessGrants: {},
     denials: {},
     learned: (key: string) => void learned.push(key),
   };
