@@ -109,8 +109,8 @@ export const stepRun = async (input: StepInput): Promise<StepOutput> => {
       if (claim !== undefined) output.grantedOn = claim.node;
       return [commit(change)];
     },
-    attachLimit: () => undefined,
-    slots: { leave: () => undefined, wait: () => undefined, state: () => undefined },
+    attachLimit: () => ({ limit: Number.POSITIVE_INFINITY, learned: false, pool: undefined }),
+    slots: { leave: () => undefined, wait: () => undefined, state: () => undefined, pool: () => undefined },
   };
   const plugins = only<StepDeps["plugins"]>("plugins", {
     facts: () => ({ ready: true, version: "1", attaches: "no", publishesReadOnly: "no", controller: {}, plugin: {} }),
