@@ -11,6 +11,8 @@ const root = path.resolve(import.meta.dirname, "../..");
 
 /** No command calls these, for the reason said. Whoever adds a row answers for it in review. */
 const withoutCommand: Readonly<Record<string, string>> = {
+  "TrustService/Enrol": "`agent enrol` asks for it over a connection that is checked by a pin",
+  "TrustService/Renew": "agents ask for it themselves",
   "ClaimService/WatchClaims":
     "for programs that follow; a person follows with `events -f`, or waits with the command that started it",
   "NodeService/WatchNodes": "as WatchClaims",
