@@ -89,8 +89,12 @@ const enrolment = async (dir: string, say: Say, started: (one: ManagedProcess) =
   await agent("node-b", { ...controllers, HOLDFAST_ENROL_TOKEN_FILE: at("token-b"), HOLDFAST_ENROL_PIN: pin });
   holdfast(`node list ${as("ada")}`);
 
-  say("\n── A scheduler with a certificate of its own");
-  holdfast(`volume list ${as("nomad")}`);
+  say("\n── A scheduler with a certificate of its own: it may use what an operator grants");
+  holdfast(`volume list -n shop ${as("nomad")}`, /PERMISSION_DENIED/);
+  holdfast(`grant set nomad --namespaces shop --plugins * --reason demo ${as("ada")}`);
+  holdfast(`volume list -n shop ${as("nomad")}`);
+  holdfast(`volume list -n bank ${as("nomad")}`, /PERMISSION_DENIED/);
+  holdfast(`node fence node-a --reason demo ${as("nomad")}`, /PERMISSION_DENIED/);
 
   say("\n── What is refused: a token once more, a stranger, and a node that was revoked");
   holdfast(enrol.replace("node-a/tls", "again"), /it was used before/);

@@ -4,6 +4,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { leftByAll } from "../../demo/look-at-host.ts";
 import { until } from "../harness/until.ts";
 import { childEnvironment } from "../support/child-environment.ts";
+import { full } from "../support/full.ts";
 
 const repo = path.resolve(import.meta.dirname, "../..");
 const demo = path.join(repo, "demo/main.ts");
@@ -118,4 +119,11 @@ describe("npm run demo", () => {
     },
     240_000,
   );
+
+  it.runIf(full)("with --tls enrols two nodes, serves whom an operator grants, and refuses the others", async () => {
+    const { code, output } = await start([process.execPath, demo, "--tls"]).over;
+    for (const step of ["no grant, and may do nothing", "it was used before", "has ended the connection of node-b"])
+      expect(output).toContain(step);
+    expect(code).toBe(0);
+  });
 });
