@@ -114,6 +114,7 @@ describe("a decision of a proven operator", () => {
     ["/holdfast.v1.NodeService/ForgetNode", {}],
     [`/${PluginServiceDefinition.fullName}/SetPluginProfile`, {}],
     [`/${PluginServiceDefinition.fullName}/DeletePlugin`, {}],
+    ["/holdfast.v1.TrustService/Revoke", {}],
   ])("%s needs a reason", (path, request) => {
     const rows: Map<string, AccessRow<Asked>> = controllerRules();
     const call = (reason: string, reasons: boolean) => () =>
