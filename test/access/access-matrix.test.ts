@@ -99,6 +99,38 @@ test("every cell is as the table of rights says", { timeout: 180_000 }, async ()
   expect(cells.length).toBeGreaterThanOrEqual(720);
 });
 
+/** A node, of itself, in the namespace that HOLDFAST_NODE_NAMESPACES names, in one that it does not name, and in one that is not there. */
+const claimCells = async (): Promise<readonly Cell[]> => {
+  const claims = methodsOf([AgentLinkServiceDefinition]).filter(({ key }) => /^(request|release)Claims$/.test(key));
+  const asked = claims.flatMap((method) =>
+    subjects.map(async (subject): Promise<Cell> => {
+      const { namespace } = namesOf[subject];
+      const request = () => ({ ...method.request("own"), namespace });
+      const found = await askCell(world, { ...method, request }, "node", "own");
+      return { cell: `${method.rpc} in ${namespace}`, expected: subject === "own" ? "reached" : "denied", found };
+    }),
+  );
+  return await Promise.all(asked);
+};
+
+test("a node asks for claims, and gives those of a workload back, in the namespaces of the setting alone", async () => {
+  const cells = await claimCells();
+  expect(cells.length).toBe(6);
+  expect(differences(cells)).toEqual([]);
+  for (const { path, rpc } of methodsOf([AgentLinkServiceDefinition])) {
+    const row = world.rows.get(path);
+    if (row === undefined) throw new Error(`${path} has no row`);
+    world.rows.set(path, { ...row, asked: ({ node }: { readonly node: string }) => ({ node }) } as never);
+    try {
+      const other = differences(await claimCells()).map(({ cell }) => cell);
+      const own = ["bank", "void"].map((namespace) => `${rpc} in ${namespace}`);
+      expect(other).toEqual(/\/(Request|Release)Claims$/.test(rpc) ? own : []);
+    } finally {
+      world.rows.set(path, row);
+    }
+  }
+});
+
 const everyRole = ["node", "scheduler", "operator", "controller", "monitor", "local", "anonymous"] as const;
 
 const reasoned = new Set(

@@ -69,6 +69,7 @@ export const createAccessWorld = async (transport: IdentityTransport): Promise<A
         HOLDFAST_PLUGIN_DIR: path.join(dir, "cp"),
         HOLDFAST_TLS_DIR: transport.tlsDir,
         HOLDFAST_SECRET_KEYS: keys,
+        HOLDFAST_NODE_NAMESPACES: namesOf.own.namespace,
       }),
       { log: quiet, rules: rows },
     );

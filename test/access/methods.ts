@@ -62,7 +62,9 @@ interface Described {
 
 /** Names of everything that any request names; one takes those that it has a field for. */
 const partialOf = (definition: Definition, subject: Subject): object => {
-  const { namespace, node, plugin } = namesOf[subject];
+  const { node, plugin } = namesOf[subject];
+  // Subjects of agents are nodes. In which namespaces they ask for claims is a matter of its own.
+  const { namespace } = namesOf[definition === AgentLinkServiceDefinition ? "own" : subject];
   const name = definition === PluginServiceDefinition ? plugin : definition === NodeServiceDefinition ? node : "login";
   return {
     ...{ namespace, node, plugin, name, id: "data", volume: "data", snapshot: "cut", workload: "web", alias: "data" },

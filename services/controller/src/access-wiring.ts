@@ -3,6 +3,7 @@ import { type Access, type AccessRows, createAccess, type Trust } from "@holdfas
 import { type Asked, createScopeJudge, type ScopeJudge } from "./api/access/judge-scope.ts";
 import { controllerRules, servedOverStreams, servePath, transferPath } from "./api/access/rules.ts";
 import type { ControllerConfig } from "./config.ts";
+import { nodeNamespacesOf } from "./domain/access/node-namespaces.ts";
 import type { LinkAdmission } from "./nodes/link-service.ts";
 import type { AccessGrants } from "./records/access/access-grants.ts";
 
@@ -25,12 +26,16 @@ export const trustOf = ({ tlsDir }: Pick<ControllerConfig, "tlsDir">): Trust =>
 export const wireAccess = (
   trust: Trust,
   grants: Pick<AccessGrants, "of" | "any">,
-  rows: AccessRules = controllerRules(),
+  {
+    rules: rows = controllerRules(),
+    nodeNamespaces,
+  }: { readonly rules?: AccessRules | undefined } & Partial<Pick<ControllerConfig, "nodeNamespaces">> = {},
 ): WiredAccess => {
   const { judge, scopeOf } = createScopeJudge({
     grants,
     heeded: () => trust === "certificates" || grants.any(),
     reasons: trust === "certificates",
+    nodeNamespaces: nodeNamespacesOf(nodeNamespaces, trust === "certificates"),
   });
   const access = createAccess({ trust, rows, judge });
   access.requireRows(servedOverStreams);

@@ -82,6 +82,14 @@ describe("settings", () => {
     expect(() => loadConfig(configSchema, { [name]: value })).toThrow(`${name} = `);
   });
 
+  test("name the namespaces of agents, or every one, or none", () => {
+    const said = (text: string) => loadConfig(configSchema, { HOLDFAST_NODE_NAMESPACES: text }).nodeNamespaces;
+    expect(said("shop, web")).toEqual(["shop", "web"]);
+    expect(said("*")).toEqual(["*"]);
+    expect(loadConfig(configSchema, {}).nodeNamespaces).toBeUndefined();
+    for (const text of ["*,shop", "Shop", "sh*"]) expect(() => said(text)).toThrow("HOLDFAST_NODE_NAMESPACES = ");
+  });
+
   test.each([
     "redis://127.0.0.1:6379",
     "rediss://user:pw@host:6380",

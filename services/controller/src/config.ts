@@ -13,6 +13,7 @@ import {
   tcpAddressSetting,
 } from "@holdfast/shared/config/setting";
 import { trustSettings } from "@holdfast/shared/config/trust-settings";
+import { accessSettings } from "./access-settings.ts";
 import { failpointNames } from "./failpoints.ts";
 import { secretScopeSettings } from "./secrets/scope-settings.ts";
 import { tokenSettings } from "./secrets/tokens/token-settings.ts";
@@ -45,6 +46,7 @@ export const configSchema = defineConfig({
     default: "127.0.0.1:7601",
   }),
   ...trustSettings,
+  ...accessSettings,
   caDir: optional(
     pathSetting({
       env: "HOLDFAST_CA_DIR",

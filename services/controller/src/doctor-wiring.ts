@@ -12,9 +12,12 @@ import { examineStateDir } from "@holdfast/shared/doctor/examine-state-dir";
 import { type Finding, fault, fine, warning } from "@holdfast/shared/doctor/finding";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { createLogger } from "@holdfast/shared/log/logger";
+import { trustOf } from "./access-wiring.ts";
 import type { ControllerConfig } from "./config.ts";
 import { examineBackups } from "./doctor/examine-backups.ts";
 import { examineRedis } from "./doctor/examine-redis.ts";
+import { anyName } from "./domain/access/access-grant.ts";
+import { nodeNamespacesOf } from "./domain/access/node-namespaces.ts";
 import { createKeyFile } from "./secrets/key-file.ts";
 import { forbiddenPlaces, unfitRoots } from "./secrets/root-check.ts";
 import { createTokenKeyFile } from "./secrets/tokens/token-keys.ts";
@@ -119,6 +122,12 @@ const examineRoots = (config: ControllerConfig, env: Environment): readonly Find
   ];
 };
 
+const examineAccess = ({ nodeNamespaces, tlsDir }: ControllerConfig): Finding => {
+  const namespaces = nodeNamespacesOf(nodeNamespaces, trustOf({ tlsDir }) === "certificates");
+  const where = namespaces.includes(anyName) ? "every namespace" : namespaces.join(", ");
+  return fine("node-namespaces", "HOLDFAST_NODE_NAMESPACES", `agents may ask for claims in ${where || "no namespace"}`);
+};
+
 export const doctorFindings = async (config: ControllerConfig, env: Environment): Promise<readonly Finding[]> => [
   ...examineListeners({
     plain: [
@@ -134,6 +143,7 @@ export const doctorFindings = async (config: ControllerConfig, env: Environment)
     wanted: "controller",
     now: systemClock.now(),
   }),
+  examineAccess(config),
   ...(await examineStateDir(config.stateDir, "HOLDFAST_STATE_DIR")),
   ...(await examineAudit(config)),
   ...(await examineStore(config)),

@@ -17,6 +17,8 @@ export interface FakeClaims extends ControllerClaims {
   readonly known: Map<string, ClaimSeen>;
   /** Rejects every call with this, until it is taken back. */
   fail(error: HoldfastError | undefined): void;
+  /** Rejects with this each release that names no lives. */
+  deny(error: HoldfastError | undefined): void;
   /** Requests are answered when the test says so. */
   hold(): () => void;
   set(uid: string, change: Partial<ClaimSeen>): void;
@@ -106,6 +108,7 @@ function createFakeClaims(agent: () => ModelAgent): FakeClaims {
   const known = new Map<string, ClaimSeen>();
   const watchers = new Set<() => void>();
   let failure: HoldfastError | undefined;
+  let denial: HoldfastError | undefined;
   let held: Promise<void> = Promise.resolve();
   const epochs = new Map<string, number>();
 
@@ -138,6 +141,9 @@ function createFakeClaims(agent: () => ModelAgent): FakeClaims {
     fail(error) {
       failure = error;
       changed();
+    },
+    deny(error) {
+      denial = error;
     },
     hold() {
       const gate = Promise.withResolvers<void>();
@@ -202,6 +208,7 @@ function createFakeClaims(agent: () => ModelAgent): FakeClaims {
     async release({ namespace, workload, claimUids }) {
       asked.push(`release ${workload}${claimUids.map((uid) => ` ${uid}`).join("")}`);
       if (failure !== undefined) throw failure;
+      if (denial !== undefined && claimUids.length === 0) throw denial;
       const meant = living({ namespace, workload }).filter(
         ({ uid }) => claimUids.length === 0 || claimUids.includes(uid),
       );

@@ -360,6 +360,42 @@ describe("giving a workload back", () => {
     expect(again.outcome.view?.ready).toBe(true);
   });
 
+  describe("[U4] in a namespace that the operators name no more", () => {
+    const denied = new HoldfastError({ kind: "permission", reason: "PERMISSION_DENIED", message: "not named" });
+    beforeEach(() => rig.claims.deny(denied));
+
+    test("names the lives that are known", async () => {
+      await prepared("a", "b");
+      const [a, b] = [uidOf("a"), uidOf("b")];
+      expect(await release(minute)).toEqual([]);
+      await rig.settle();
+      expect(rig.claims.asked.slice(-2)).toEqual(["release web", `release web ${a} ${b}`]);
+      expect(phase()).toBeUndefined();
+    });
+
+    test("leaves nothing behind of what was not prepared here", async () => {
+      expect(await release(minute)).toEqual([]);
+      await rig.settle();
+      expect(rig.claims.asked).toEqual(["release web"]);
+      expect(phase()).toBeUndefined();
+    });
+
+    test("goes on asking where a claim may have been made", async () => {
+      const open = rig.claims.hold();
+      const { done } = prepare();
+      await rig.settle();
+      await release();
+      await done;
+      open();
+      await rig.clock.advance(2 * minute);
+      expect(phase()).toBe("releasing");
+      rig.claims.deny(undefined);
+      await rig.clock.advance(2 * minute);
+      expect([...rig.claims.known.values()].map(({ state }) => state)).toEqual(["RELEASED"]);
+      expect(phase()).toBeUndefined();
+    });
+  });
+
   test("what is not known is OK", async () => {
     expect(await release(minute)).toEqual([]);
     await rig.settle();

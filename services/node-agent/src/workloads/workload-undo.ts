@@ -5,6 +5,8 @@
  * U1 What goes is exactly what is owed: of a workload that failed the claims made for it, of one given back all of them.
  * U2 A controller is told only after the request for the claims has ended: none is made behind the release.
  * U3 The record goes last: with nothing held here, and a controller that has the wish on record.
+ * U4 Where the operators let this node ask for no claims, those are given back that the journal knows. Nothing is owed of a workload that
+ * was not prepared here; what may have been claimed for another one is asked for until it is let.
  */
 import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -117,15 +119,25 @@ export function createWorkloadUndo(options: WorkloadUndoOptions): WorkloadUndo {
 
   const tell = async (name: WorkloadName): Promise<void> => {
     await requested(name); // U2
+    let refused = false;
     for (let failures = 0; ; failures += 1) {
+      const state = stateOf(name);
+      const known = Object.values(state?.claimUids ?? {});
+      const claimUids = state?.phase === "undoing" || refused ? known : [];
       try {
-        const state = stateOf(name);
-        const claimUids = state?.phase === "undoing" ? Object.values(state.claimUids) : [];
         told(await claims.release({ ...name, claimUids }, signal));
         return;
       } catch (error) {
         signal.throwIfAborted();
         const detail = isHoldfastError(error) ? { reason: error.reason, detail: error.message } : { error };
+        if (claimUids.length === 0 && isHoldfastError(error) && error.reason === "PERMISSION_DENIED") {
+          if (state?.volumes.length === 0) {
+            options.log.warn("a release was refused, of a workload that was not prepared here", { ...name, ...detail });
+            return; // U4
+          }
+          refused = known.length > 0;
+          if (refused) continue;
+        }
         if (failures === 0) options.log.warn("no controller has been told of a release yet", { ...name, ...detail });
         await clock.sleep(backoff.baseMs / 2 + backoffDelay(failures, backoff, random()), signal);
       }

@@ -1,9 +1,11 @@
+import { AgentLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { type AccessRow, createAccess } from "@holdfast/shared/grpc/access";
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import { describe, expect, test } from "vitest";
 import type { AccessGrantRecord } from "../../domain/access/access-grant.ts";
 import { everything } from "../../domain/access/caller-scope.ts";
+import { nodeNamespacesOf } from "../../domain/access/node-namespaces.ts";
 import { type Asked, createScopeJudge } from "./judge-scope.ts";
 import { controllerRules } from "./rules.ts";
 
@@ -19,6 +21,7 @@ const judging = (change: Partial<Parameters<typeof createScopeJudge>[0]> = {}) =
     grants: { of: (name) => (name === shop.scheduler ? shop : undefined) },
     heeded: () => true,
     reasons: true,
+    nodeNamespaces: ["shop"],
     ...change,
   });
 const judge = (asked: Asked | undefined, identity = scheduler, change = {}) => judging(change).judge(identity, asked);
@@ -101,6 +104,54 @@ describe("[I9] who may speak for a node", () => {
 
   test("is nobody for no node", () => {
     expect(() => judge({ node: "" }, own)).toThrow(expect.objectContaining({ reason: "INVALID_ARGUMENT" }));
+  });
+});
+
+describe("a node that asks for claims", () => {
+  const own: Identity = { role: "node", name: "n1" };
+  const paths = ["requestClaims", "releaseClaims"].map(
+    (method) => AgentLinkServiceDefinition.methods[method as "requestClaims"].name,
+  );
+  const ask = (nodeNamespaces: readonly string[], request: object) =>
+    paths.map((name) =>
+      said(() =>
+        createAccess({
+          ...{ trust: "loopback", rows: controllerRules(), judge: judging({ nodeNamespaces }).judge },
+        }).admitFirst(`/${AgentLinkServiceDefinition.fullName}/${name}`, own, {
+          node: "n1",
+          claimUids: [],
+          ...request,
+        }),
+      ),
+    );
+  const refused = (namespace: string) =>
+    expect.objectContaining({ reason: "PERMISSION_DENIED", metadata: { node: "n1", namespace } });
+
+  test("may name a namespace of the operators', and no other one", () => {
+    expect(ask(["shop", "web"], { namespace: "web" })).toEqual([undefined, undefined]);
+    expect(ask(["shop", "web"], { namespace: "bank" })).toEqual([refused("bank"), refused("bank")]);
+    expect(ask(["*"], { namespace: "bank" })).toEqual([undefined, undefined]);
+    expect(ask([], { namespace: "shop" })).toEqual([refused("shop"), refused("shop")]);
+    for (const error of ask(["shop"], { namespace: "" })) expect(error).toMatchObject({ reason: "INVALID_ARGUMENT" });
+  });
+
+  test("is told the setting, the node and the other way", () => {
+    for (const error of ask([], { namespace: "shop" })) {
+      expect(String(error)).toMatch(/node n1 .* namespace shop.*HOLDFAST_NODE_NAMESPACES.*ClaimService\.CreateClaims/);
+    }
+  });
+
+  test("may name lives that it has anywhere, but for no other node", () => {
+    expect(ask([], { namespace: "bank", claimUids: ["u1"] })).toEqual([undefined, undefined]);
+    for (const error of ask(["*"], { namespace: "bank", claimUids: ["u1"], node: "n2" }))
+      expect(error).toMatchObject({ reason: "PERMISSION_DENIED", metadata: { node: "n2" } });
+  });
+
+  test("without an operator's word: nowhere with certificates, everywhere without", () => {
+    expect(nodeNamespacesOf(undefined, true)).toEqual([]);
+    expect(nodeNamespacesOf(undefined, false)).toEqual(["*"]);
+    expect(nodeNamespacesOf([], false)).toEqual([]);
+    expect(nodeNamespacesOf(["shop"], true)).toEqual(["shop"]);
   });
 });
 

@@ -7,6 +7,7 @@ import { permissionDenied } from "@holdfast/shared/grpc/access";
 import { formatIdentity, type Identity } from "@holdfast/shared/grpc/identity";
 import { type AccessGrant, grantsSecret } from "../../domain/access/access-grant.ts";
 import { type CallerScope, everything, seesPlugin } from "../../domain/access/caller-scope.ts";
+import { nodesMayClaimIn } from "../../domain/access/node-namespaces.ts";
 import type { AccessGrants } from "../../records/access/access-grants.ts";
 
 /** What a request names of which not every caller may name all. */
@@ -44,9 +45,11 @@ export interface ScopeJudgeOptions {
   readonly heeded: () => boolean;
   /** Whether operators are proven ones: what they decide is then recorded with a reason. */
   readonly reasons: boolean;
+  /** In which agents may ask for claims. */
+  readonly nodeNamespaces: readonly string[];
 }
 
-export const createScopeJudge = ({ grants, heeded, reasons }: ScopeJudgeOptions): ScopeJudge => {
+export const createScopeJudge = ({ grants, heeded, reasons, nodeNamespaces }: ScopeJudgeOptions): ScopeJudge => {
   const grantOf = (identity: Identity): AccessGrant => {
     const grant = grants.of(identity.name);
     if (grant === undefined)
@@ -58,7 +61,10 @@ export const createScopeJudge = ({ grants, heeded, reasons }: ScopeJudgeOptions)
 
   return {
     judge(identity, asked) {
-      if (identity.role === "node") return judgeNode(identity, asked?.node);
+      if (identity.role === "node") {
+        judgeNode(identity, asked?.node);
+        return judgeNodeNamespace(identity, nodeNamespaces, asked?.namespace);
+      }
       if (identity.role === "operator" && reasons && asked?.reason?.trim() === "")
         throw invalidArgument([{ field: "reason", description: "is required; it is recorded" }]);
       if (identity.role !== "scheduler" || !heeded()) return;
@@ -78,6 +84,17 @@ const judgeNode = ({ name }: Identity, node: string | undefined): void => {
   if (node === undefined || node === name) return;
   if (node === "") throw invalidArgument([{ field: "node", description: "is required" }]);
   throw permissionDenied(`node${name === "" ? "" : ` ${name}`} may not speak for node ${node}`, { node });
+};
+
+/** What a host may ask for is no more than its operators let it: a node that is taken over reaches these namespaces alone. */
+const judgeNodeNamespace = ({ name }: Identity, namespaces: readonly string[], namespace: string | undefined): void => {
+  if (namespace === undefined) return;
+  if (namespace === "") throw invalidArgument([{ field: "namespace", description: "is required" }]);
+  if (nodesMayClaimIn(namespaces, namespace)) return;
+  throw permissionDenied(
+    `node ${name} may not ask for claims in namespace ${namespace}, nor give all of a workload back there: HOLDFAST_NODE_NAMESPACES of the controllers does not name it. An operator adds it there, or the scheduler makes the claims itself (ClaimService.CreateClaims)`,
+    { node: name, namespace },
+  );
 };
 
 const judgeNames = (identity: Identity, grant: AccessGrant, asked: Asked): void => {

@@ -69,6 +69,15 @@ const filteredByNamespace: Row<InNamespace> = within(readers, ({ namespace }) =>
 /** I9: an agent speaks for its own node. */
 const ofNode: Row<{ readonly node: string }> = within(["node"], ({ node }) => ({ node }));
 
+/**
+ * Claims of a workload on its own node. Lives that it names by their uids are this node's: the handler reads no others, and how they
+ * stand, and that they are over, has to be told also when the namespace is named no more.
+ */
+const claimingOnNode: Row<InNamespace & { readonly node: string; readonly claimUids: readonly string[] }> = within(
+  ["node"],
+  ({ node, namespace, claimUids }) => (claimUids.length > 0 ? { node } : { node, namespace }),
+);
+
 const refsIn = (field: string, secrets: object | undefined): readonly SecretAsked[] =>
   Object.entries((secrets ?? {}) as Readonly<Record<string, SecretReference | undefined>>).map(([family, one]) => ({
     field: `${field}.${family}.ref`,
@@ -239,8 +248,8 @@ const rows: AccessRows<Asked> = new Map<string, AccessRow<Asked>>([
     ),
     report: ofNode,
     acknowledge: ofNode,
-    requestClaims: ofNode,
-    releaseClaims: ofNode,
+    requestClaims: claimingOnNode,
+    releaseClaims: claimingOnNode,
     issueTokens: ofNode,
     getHealthSecrets: ofNode,
     greet: ofNode,
