@@ -119,26 +119,27 @@ export function createWorkloadUndo(options: WorkloadUndoOptions): WorkloadUndo {
 
   const tell = async (name: WorkloadName): Promise<void> => {
     await requested(name); // U2
-    let refused = false;
+    let byLives = false;
     for (let failures = 0; ; failures += 1) {
       const state = stateOf(name);
       const known = Object.values(state?.claimUids ?? {});
-      const claimUids = state?.phase === "undoing" || refused ? known : [];
+      const claimUids = state?.phase === "undoing" || byLives ? known : [];
       try {
         told(await claims.release({ ...name, claimUids }, signal));
         return;
       } catch (error) {
         signal.throwIfAborted();
         const detail = isHoldfastError(error) ? { reason: error.reason, detail: error.message } : { error };
-        if (claimUids.length === 0 && isHoldfastError(error) && error.reason === "PERMISSION_DENIED") {
-          if (state?.volumes.length === 0) {
-            options.log.warn("a release was refused, of a workload that was not prepared here", { ...name, ...detail });
-            return; // U4
-          }
-          refused = known.length > 0;
-          if (refused) continue;
+        const denied = claimUids.length === 0 && isHoldfastError(error) && error.reason === "PERMISSION_DENIED";
+        if (denied && state?.volumes.length === 0) {
+          options.log.warn("a release was refused, of a workload that was not prepared here", { ...name, ...detail });
+          return; // U4
         }
         if (failures === 0) options.log.warn("no controller has been told of a release yet", { ...name, ...detail });
+        if (denied && known.length > 0) {
+          byLives = true;
+          continue;
+        }
         await clock.sleep(backoff.baseMs / 2 + backoffDelay(failures, backoff, random()), signal);
       }
     }
