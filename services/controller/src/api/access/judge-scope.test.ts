@@ -141,6 +141,13 @@ describe("a node that asks for claims", () => {
     }
   });
 
+  test("is told the same of a namespace that exists and of one that does not", () => {
+    const words = (namespace: string) =>
+      ask(["shop"], { namespace }).map((error) => String(error).replaceAll(namespace, "*"));
+    expect(words("bank")).toEqual(words("void"));
+    expect(words("bank")[0]).toContain("in namespace *,");
+  });
+
   test("may name lives that it has anywhere, but for no other node", () => {
     expect(ask([], { namespace: "bank", claimUids: ["u1"] })).toEqual([undefined, undefined]);
     for (const error of ask(["*"], { namespace: "bank", claimUids: ["u1"], node: "n2" }))
