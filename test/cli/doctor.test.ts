@@ -77,6 +77,7 @@ describe.skipIf(!root)("a controller's settings", () => {
   test("that are good have no fault", async () => {
     const findings = await examined("controller", controller());
     expect(findings.filter(({ level }) => level === "fault")).toEqual([]);
+    expect(findings.find(({ id }) => id === "node-namespaces")?.message).toContain("every namespace");
   });
 
   test("settings: every mistake", async () => {
