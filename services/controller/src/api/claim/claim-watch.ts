@@ -13,8 +13,6 @@ import { questionOf } from "../page-token.ts";
 import { watchResources } from "../watch-resources.ts";
 import { claimFilterFrom, claimMessage } from "./convert-claim.ts";
 
-const pageSize = 200;
-
 export async function* watchClaims(
   { commands, feed }: Pick<ApiDeps, "commands" | "feed">,
   request: WatchClaimsRequest,
@@ -25,15 +23,13 @@ export async function* watchClaims(
   const checks = createChecks();
   const filter = claimFilterFrom(request.filter, checks);
   refuse(checks.violations);
-  const messages = watchResources<Claim>({
+  const messages = watchResources<ClaimView, Claim>({
     feed,
     question: questionOf("WatchClaims", filter, scope),
     token: request.resumeToken,
     signal,
-    page: async (after) => {
-      const { items, next } = await listWithin(scope, filter, { size: pageSize, after }, commands.listClaims);
-      return { items: items.map(claimMessage), next };
-    },
+    page: (page) => listWithin(scope, filter, page, commands.listClaims),
+    message: claimMessage,
     changeOf: (event) => claimChange(commands, filter, (namespace) => stillSees(scope, scopeNow, namespace), event),
   });
   for await (const { kind, resource, resumeToken } of messages) yield { kind, claim: resource, resumeToken };

@@ -15,8 +15,6 @@ import { watchResources } from "../watch-resources.ts";
 import { volumeMessage, volumeStateMessage } from "./convert-volume.ts";
 import { volumeFilterFrom } from "./convert-volume-request.ts";
 
-const pageSize = 200;
-
 export async function* watchVolumes(
   { commands, feed }: Pick<ApiDeps, "commands" | "feed">,
   request: WatchVolumesRequest,
@@ -27,15 +25,13 @@ export async function* watchVolumes(
   const checks = createChecks();
   const filter = volumeFilterFrom(request.filter, checks);
   refuse(checks.violations);
-  const messages = watchResources<Volume>({
+  const messages = watchResources<VolumeView, Volume>({
     feed,
     question: questionOf("WatchVolumes", filter, scope),
     token: request.resumeToken,
     signal,
-    page: async (after) => {
-      const { items, next } = await listWithin(scope, filter, { size: pageSize, after }, commands.listVolumes);
-      return { items: items.map(volumeMessage), next };
-    },
+    page: (page) => listWithin(scope, filter, page, commands.listVolumes),
+    message: volumeMessage,
     changeOf: (event) => volumeChange(commands, filter, (namespace) => stillSees(scope, scopeNow, namespace), event),
   });
   for await (const { kind, resource, resumeToken } of messages) yield { kind, volume: resource, resumeToken };
