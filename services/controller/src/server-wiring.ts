@@ -33,6 +33,10 @@ const defaultDeadlineMs = 11 * 60_000;
 /** Clients spread anew over the controllers, and take addresses that changed. Watches and waits go on where they are. */
 const connectionAgeMs = 3_600_000;
 
+/** Watches, of all callers and of one: a scheduler has few, and one that opens ever more of them leaves the others their half. */
+const maxOpenStreams = 4_096;
+const maxOpenStreamsPerCaller = maxOpenStreams / 2;
+
 /** Of one agent: a stream and one that replaces it, its bodies that go beside, and those that it gave up. */
 const streamsPerAgent = 32;
 /** Frames and chunks have at most 64 KiB; one that is larger is refused by name and not by the library. */
@@ -123,6 +127,8 @@ export const wireServers = (own: ServerParts): Servers => {
       maxInFlightPerCaller: config.maxInFlightPerCaller,
       maxPerSecondPerCaller: config.maxPerSecondPerCaller,
       maxConcurrentStreams: config.maxStreamsPerConnection,
+      maxOpenStreams,
+      maxOpenStreamsPerCaller,
       maxConnections: config.maxConnections,
       connectionAgeMs,
     },

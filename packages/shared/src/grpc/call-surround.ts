@@ -32,7 +32,9 @@ export interface CallLimits {
   readonly maxInFlightPerCaller?: number;
   /** Calls and streams that one caller begins in a second. Without it there is no bound. */
   readonly maxPerSecondPerCaller?: number;
+  /** Streams open at once, of all callers and of one. */
   readonly maxOpenStreams?: number;
+  readonly maxOpenStreamsPerCaller?: number;
 }
 
 export interface CallSurroundOptions {
@@ -71,7 +73,8 @@ const lastWordMs = 250;
 
 export function createCallSurround(options: CallSurroundOptions): CallSurround {
   const { log, metrics, access, limits = {}, address, defaultDeadlineMs = 60_000 } = options;
-  const { maxInFlight = 4096, maxInFlightPerCaller = maxInFlight, maxOpenStreams = 4096 } = limits;
+  const { maxInFlight = 4096, maxInFlightPerCaller = maxInFlight } = limits;
+  const { maxOpenStreams = 4096, maxOpenStreamsPerCaller = maxOpenStreams } = limits;
   const stopStreams = new AbortController();
   const stopUnary = new AbortController();
   const spanOf = createServerSpans();
@@ -97,6 +100,7 @@ export function createCallSurround(options: CallSurroundOptions): CallSurround {
       // Twice: those that their caller waits for, and those that it has reset and that have not ended yet.
       maxInFlightPerConnection: 2 * (limits.maxConcurrentStreams ?? defaultMaxConcurrentStreams),
       maxOpenStreams,
+      maxOpenStreamsPerCaller,
     },
     gauges.streams,
   );

@@ -18,22 +18,29 @@ export interface OverloadLimits {
   readonly maxInFlightPerConnection: number;
   /** Of all callers; streams mostly wait, and are counted on their own. */
   readonly maxOpenStreams: number;
+  /** Of one identity. */
+  readonly maxOpenStreamsPerCaller: number;
 }
 
 export function overloadStage(limits: OverloadLimits, onStreams: (open: number) => void): CallStage {
   const callers = createCounts();
+  const watchers = createCounts();
   const { maxPerSecondPerCaller } = limits;
   const rates = Number.isFinite(maxPerSecondPerCaller) ? createCallRates(maxPerSecondPerCaller) : undefined;
   const connections = createCounts();
   let unary = 0;
   let streams = 0;
-  const enterStream = (): (() => void) => {
+  const enterStream = (caller: string): (() => void) => {
+    const own = watchers.of(caller);
     if (streams >= limits.maxOpenStreams) throw overloaded("this server", streams, "streams");
+    if (own >= limits.maxOpenStreamsPerCaller) throw overloaded(`${caller} at this server`, own, "streams");
     streams += 1;
     onStreams(streams);
+    const leave = watchers.enter(caller);
     return () => {
       streams -= 1;
       onStreams(streams);
+      leave();
     };
   };
   const enterCall = (caller: string): (() => void) => {
@@ -55,7 +62,7 @@ export function overloadStage(limits: OverloadLimits, onStreams: (open: number) 
     const known = tcpPeer.test(peer);
     if (known && here >= limits.maxInFlightPerConnection)
       throw overloaded(`${caller} on this connection`, here, "calls and streams");
-    const leave = requestStream || responseStream ? enterStream() : enterCall(caller);
+    const leave = requestStream || responseStream ? enterStream(caller) : enterCall(caller);
     const leaveConnection = known ? connections.enter(peer) : undefined;
     return () => {
       leave();
