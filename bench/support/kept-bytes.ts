@@ -6,7 +6,7 @@ interface Reply {
 }
 
 /** Of a service whose kept bytes are asked for: an inspector on a free port, which asks for its garbage to be collected. */
-export const inspected = { NODE_OPTIONS: "--inspect=0" };
+export const inspected = { NODE_OPTIONS: "--inspect=0", HOLDFAST_DEBUG_RUNTIME: "on" };
 
 const inspectorOf = async (service: ManagedProcess): Promise<string> => {
   // It was started with an inspector, and says where on standard error.

@@ -2,14 +2,17 @@ import { warnOfCliConfig } from "@holdfast/shared/config/cli-environment";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { runUntilSignal } from "@holdfast/shared/lifecycle";
 import { plainKeys } from "@holdfast/shared/plain-keys";
+import { refuseDebugging } from "@holdfast/shared/refuse-debugging";
 import { createApp } from "./app.ts";
 import { configSchema } from "./config.ts";
 
 plainKeys();
 
 await runUntilSignal(async (signal, run) => {
-  const app = await createApp(loadConfig(configSchema, process.env));
+  const config = loadConfig(configSchema, process.env);
+  const app = await createApp(config);
   run.setLogger(app.log);
+  refuseDebugging(config.debugRuntime, process, app.log);
   warnOfCliConfig(app.log, process.env);
   await app.start(signal);
   return app;

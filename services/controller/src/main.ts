@@ -9,6 +9,7 @@ import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { runUntilSignal } from "@holdfast/shared/lifecycle";
 import { createLogger } from "@holdfast/shared/log/logger";
 import { plainKeys } from "@holdfast/shared/plain-keys";
+import { refuseDebugging } from "@holdfast/shared/refuse-debugging";
 import { createApp } from "./app.ts";
 import { isOfflineCommand, offlineCommands, runOffline } from "./backup/offline.ts";
 import { configSchema } from "./config.ts";
@@ -88,6 +89,7 @@ if (word === "check") {
       kill: () => process.kill(process.pid, "SIGKILL"),
     });
     run.setLogger(app.log);
+    refuseDebugging(config.debugRuntime, process, app.log);
     warnOfCliConfig(app.log, process.env);
     try {
       await app.start();

@@ -7,6 +7,7 @@ import { printFindings } from "@holdfast/shared/doctor/print-findings";
 import { exitCodes, runUntilSignal } from "@holdfast/shared/lifecycle";
 import { createLogger } from "@holdfast/shared/log/logger";
 import { plainKeys } from "@holdfast/shared/plain-keys";
+import { refuseDebugging } from "@holdfast/shared/refuse-debugging";
 import { createApp } from "./app.ts";
 import { configSchema } from "./config.ts";
 import { askController } from "./controller-link/ask-controller.ts";
@@ -53,6 +54,7 @@ if (word === "check") {
       },
     });
     run.setLogger(app.log);
+    refuseDebugging(config.debugRuntime, process, app.log);
     warnOfCliConfig(app.log, process.env);
     await app.start(signal);
     return app;

@@ -53,6 +53,11 @@ export const serviceSettings = {
     doc: "Listen beyond loopback without TLS, on a network that you trust.",
     default: false,
   }),
+  debugRuntime: boolSetting({
+    env: "HOLDFAST_DEBUG_RUNTIME",
+    doc: "Start although an option of Node shows the memory of this service: an inspector, heap snapshots, reports, core files. Only where no secret is real.",
+    default: false,
+  }),
 } as const;
 
 /** What a service has that asks plugins on a clock: which of these questions are traced although all is well. */
