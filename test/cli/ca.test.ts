@@ -57,6 +57,25 @@ test("ca issue refuses a name that is none, and says which there are", async () 
   expect(existsSync(at("x"))).toBe(false);
 });
 
+test("--unless-valid keeps what is valid for so long, of that name and that authority", async () => {
+  const keyAfter = async (args: string): Promise<string> => {
+    const done = await run(args);
+    expect([args, done.code, done.err]).toEqual([args, 0, ""]);
+    return of(args.includes("--out") ? "nomad" : "ca/issuing").key;
+  };
+  const issue = (name: string, ca: string) => `ca issue ${name} --dir ${dir}/${ca} --out ${dir}/nomad --unless-valid`;
+  const before = { leaf: of("nomad").key, issuing: of("ca/issuing").key };
+  expect(await keyAfter(`${issue("scheduler/nomad", "ca")} 23h`)).toBe(before.leaf);
+  expect(await keyAfter(`ca renew --dir ${dir}/ca --unless-valid 60d`)).toBe(before.issuing);
+  expect(await keyAfter(`ca renew --dir ${dir}/ca --unless-valid 91d`)).not.toBe(before.issuing);
+  expect((await run(`ca init --trust-domain prod.example --dir ${dir}/second`)).code).toBe(0);
+  const late = await keyAfter(`${issue("scheduler/nomad", "ca")} 25h`);
+  const renamed = await keyAfter(`${issue("scheduler/other", "ca")} 23h`);
+  const foreign = await keyAfter(`${issue("scheduler/other", "second")} 23h`);
+  const back = await keyAfter(`${issue("scheduler/nomad", "ca")} 23h`);
+  expect(new Set([before.leaf, late, renamed, foreign, back]).size).toBe(5);
+});
+
 test("ca renew: a certificate keeps its name and gets another key, an authority leads to the same root", async () => {
   const [leaf, issuing] = [of("nomad"), of("ca/issuing")];
   await golden("ca-renew-leaf", "ca renew --dir DIR/ca --out DIR/nomad", 0, {}, words);

@@ -13,8 +13,9 @@ import {
   leafTtlMs,
   readAuthority,
 } from "@holdfast/shared/trust/authority";
-import { writeCredentials } from "@holdfast/shared/trust/credential-dir";
+import { hasCredentials, writeCredentials } from "@holdfast/shared/trust/credential-dir";
 import { type CredentialTexts, isUnusable, readCredentialTexts } from "@holdfast/shared/trust/credential-files";
+import { judgeCredentials } from "@holdfast/shared/trust/judge-credentials";
 import { isUnfit, type Leaf, readLeaf } from "@holdfast/shared/trust/leaf";
 import { generateKey } from "@holdfast/shared/trust/make-certificate";
 import { formatSpiffeId, namesThereAre, parseCertifiedName, type SpiffeId } from "@holdfast/shared/trust/spiffe-id";
@@ -24,6 +25,8 @@ import type { Context } from "../../frame/context.ts";
 import { exitCodes } from "../../frame/exit-code.ts";
 import { detailsText } from "../../frame/tables.ts";
 import { millisOf, usage } from "../option-words.ts";
+
+type SpiffeName = Pick<SpiffeId, "role" | "name">;
 
 const rootDir = (dir: string): string => path.join(dir, "root");
 
@@ -40,6 +43,11 @@ const dirOption = {
   completes: "file",
 } as const;
 const ttlOption = (what: string) => ({ flags: "--ttl <duration>", help: `how long ${what}` });
+
+const keepOption = {
+  flags: "--unless-valid <duration>",
+  help: "do nothing where what is there is valid for so long yet",
+} as const;
 
 const failed = (message: string, next: readonly string[] = []): CliFailure =>
   new CliFailure({ exitCode: exitCodes.refused, reason: "CA_UNUSABLE", message, next });
@@ -72,6 +80,22 @@ const ttlOf = (input: Input, otherwise: number): number => {
   const ms = text === undefined ? otherwise : millisOf("--ttl", text);
   if (ms < 60_000) throw usage(`--ttl ${text}: has to be at least 1m`);
   return ms;
+};
+
+/** Whether what ends then is good enough, by --unless-valid. */
+const isKept = (context: Context, input: Input, notAfter: number | undefined): boolean => {
+  const text = input.text("unless-valid");
+  if (text === undefined) return false;
+  const needed = context.io.now() + millisOf("--unless-valid", text);
+  return notAfter !== undefined && notAfter >= needed;
+};
+
+/** When the certificate there ends, if it is one of this name and leads to the root of this authority. */
+const endOfHeld = (out: string, { roots }: Authority, { role, name }: SpiffeName): number | undefined => {
+  const texts = readCredentialTexts(out);
+  if (isUnusable(texts)) return undefined;
+  const judged = judgeCredentials({ ...texts, roots }, { roles: [role], name });
+  return isUnusable(judged) ? undefined : judged.notAfter;
 };
 
 /** One answer in both forms: fields for programs, lines for people. */
@@ -109,7 +133,7 @@ const initCa: Command = {
     const dir = input.text("dir") ?? "";
     const [root, issuing] = [rootDir(dir), path.join(dir, "issuing")];
     await about(dir, async () => {
-      if ([root, issuing].some((part) => existsSync(part)))
+      if ([root, issuing].some(hasCredentials))
         throw failed(`${dir} has an authority already, and certificates of it may be in use`, [
           `holdfast ca renew --dir ${dir}`,
         ]);
@@ -124,16 +148,21 @@ const initCa: Command = {
   },
 };
 
-const issueTo = async (context: Context, input: Input, identity: Pick<SpiffeId, "role" | "name">): Promise<void> => {
+const tellLeaf = (context: Context, out: string, chain: readonly string[]): void => {
+  const { id, serial, notAfter } = leafIn(chain[0] ?? "");
+  const fields = { name: formatSpiffeId(id), serial, notAfter: new Date(notAfter).toISOString(), dir: out };
+  tell(context, fields, ["Name", "Serial", "Valid until", "Directory"]);
+};
+
+const issueTo = async (context: Context, input: Input, identity: SpiffeName): Promise<void> => {
   const [dir, out] = [issuingDir(input.text("dir") ?? ""), input.text("out") ?? ""];
   const authority = await about(dir, () => readAuthority(dir, { now: context.io.now() }));
+  if (isKept(context, input, endOfHeld(out, authority, identity))) return tellLeaf(context, out, read(out, "").chain);
   const key = generateKey();
   const wish = { identity, key, ttlMs: ttlOf(input, leafTtlMs), now: context.io.now() };
   const chain = await issueLeaf(authority, wish);
   await about(out, async () => writeCredentials(out, { chain, key, roots: authority.roots }));
-  const { id, serial, notAfter } = leafIn(chain[0] ?? "");
-  const fields = { name: formatSpiffeId(id), serial, notAfter: new Date(notAfter).toISOString(), dir: out };
-  tell(context, fields, ["Name", "Serial", "Valid until", "Directory"]);
+  tellLeaf(context, out, chain);
 };
 
 const issueCa: Command = {
@@ -146,6 +175,7 @@ const issueCa: Command = {
     dirOption,
     { flags: "--out <dir>", help: "where to write it", required: true, completes: "file" },
     ttlOption("it is valid, 24h without it; it ends with the authority"),
+    keepOption,
   ],
   examples: [
     { line: "holdfast ca issue controller/c-1 --dir /secure/ca --out /etc/holdfast/tls", says: "for a controller" },
@@ -168,6 +198,16 @@ const renewLeaf = async (context: Context, input: Input, out: string): Promise<v
   await issueTo(context, input, id);
 };
 
+/** undefined: nothing there issues now. */
+const heldAuthority = async (dir: string, now: number): Promise<Authority | undefined> => {
+  try {
+    return await readAuthority(dir, { now });
+  } catch (error) {
+    if (error instanceof AuthorityProblem) return undefined;
+    throw error;
+  }
+};
+
 const renewCa: Command = {
   path: ["ca", "renew"],
   summary: "renew what issues, or with --out a certificate",
@@ -177,20 +217,26 @@ const renewCa: Command = {
     dirOption,
     { flags: "--out <dir>", help: "the certificate to renew", completes: "file" },
     ttlOption("it is valid; 90d, or 24h with --out"),
+    keepOption,
   ],
   examples: [
-    { line: "holdfast ca renew --dir /secure/ca", says: "every 60 days or so" },
+    {
+      line: "holdfast ca renew --dir /secure/ca --unless-valid 60d",
+      says: "in a timer: every 30 days something happens",
+    },
     { line: "holdfast ca renew --dir /secure/ca --out /etc/holdfast/tls", says: "a certificate that is about to end" },
   ],
   async run(context, input) {
     const out = input.text("out");
     if (out !== undefined) return await renewLeaf(context, input, out);
     const dir = input.text("dir") ?? "";
+    const issuing = path.join(dir, "issuing");
+    const held = await heldAuthority(issuing, context.io.now());
+    if (held !== undefined && isKept(context, input, held.notAfter)) return tellAuthority(context, issuing, held);
     const root = read(rootDir(dir), `bring ${rootDir(dir)} back from where it is kept offline`);
     await about(dir, async () => {
       const now = context.io.now();
       const issues = await createIssuing(root, ttlOf(input, issuingTtlMs), now);
-      const issuing = path.join(dir, "issuing");
       writeCredentials(issuing, issues);
       tellAuthority(context, issuing, await checkAuthority(issues, { now }));
     });
