@@ -67,6 +67,7 @@ CMD ["node", "--disable-sigusr1", "packages/local-driver/src/main.ts"]
 
 FROM runtime AS cli
 COPY packages/cli packages/cli
+COPY deploy/compose deploy/compose
 USER node
 ENTRYPOINT ["/usr/bin/tini", "--", "node", "packages/cli/bin/holdfast.mjs"]
 CMD ["--help"]

@@ -2,7 +2,9 @@
  * docker-compose.yml, the Dockerfile and the units, against the code that they start: every setting, port, path and file. What only an
  * engine can prove (that the images build and run) is not proven here; docs/containers.md says so.
  */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { configSchema as controllerSchema } from "@holdfast/controller/config";
 import { startChecks } from "@holdfast/controller/store/redis/start-gate";
@@ -30,6 +32,8 @@ interface Service {
   readonly command?: readonly string[];
   readonly profiles?: readonly string[];
   readonly tmpfs?: readonly string[];
+  readonly networks?: readonly string[];
+  readonly network_mode?: string;
 }
 
 const compose = parse(read("docker-compose.yml"), { merge: true }) as {
@@ -137,7 +141,72 @@ describe("docker-compose.yml", () => {
       expect(settings(service)["HOLDFAST_CONTROLLERS"]).toBe(
         `${controller?.[0]}:${port(settings(controller?.[1] ?? {})["HOLDFAST_AGENT_LISTEN"] ?? "")}`,
       );
-    for (const [, service] of ofTarget("cli")) expect(settings(service)["HOLDFAST_ADDRESS"]).toBe("controller:7600");
+    expect(compose.services["cli"]?.environment?.["HOLDFAST_ADDRESS"]).toBe("controller:7600");
+  });
+
+  const sourceOf = (service: Service, inside: string | undefined) => behind(service, inside ?? "").source;
+  const volumesOf = ({ volumes = [] }: Service) => volumes.flatMap((each) => (typeof each === "string" ? [each] : []));
+  const talking = [...ofTarget("controller"), ...ofTarget("node-agent")];
+
+  test("who speaks has its own certificate, of those that trust writes, in a volume that it may write", () => {
+    const trust = compose.services["trust"] ?? {};
+    for (const [name, service] of talking) {
+      const source = sourceOf(service, settings(service)["HOLDFAST_TLS_DIR"]);
+      expect(source, name).toBe(sourceOf(trust, `/trust/${name}`));
+      expect(volumesOf(service), name).toContain(`${source}:/etc/holdfast/tls`);
+    }
+    const [, controller = {}] = ofTarget("controller")[0] ?? [];
+    expect(sourceOf(controller, settings(controller)["HOLDFAST_CA_DIR"])).toBe(sourceOf(trust, "/trust/ca/issuing"));
+    const cli = compose.services["cli"] ?? {};
+    expect(sourceOf(cli, settings(cli)["HOLDFAST_CERTS"])).toBe(sourceOf(trust, "/trust/operator"));
+  });
+
+  test("the root's key is in a volume that trust alone has, and it has no network", () => {
+    const having = services.filter(([, service]) => volumesOf(service).some((each) => each.startsWith("ca-root:")));
+    expect(having.map(([name]) => name)).toEqual(["trust"]);
+    expect(compose.services["trust"]).toMatchObject({ network_mode: "none", cap_drop: ["ALL"], user: "0:0" });
+  });
+
+  test("nothing of ours listens plainly beyond loopback but metrics, and the controller alone reaches Redis", () => {
+    for (const [name, service] of ours)
+      for (const [setting, value] of Object.entries(settings(service)))
+        if (/_LISTEN$/.test(setting) && !/^(127\.0\.0\.1:|unix:)/.test(value))
+          expect(
+            setting === "HOLDFAST_ADMIN_LISTEN" || settings(service)["HOLDFAST_TLS_DIR"] !== undefined,
+            `${name}: ${setting}`,
+          ).toBe(true);
+    const beside = services.filter(([, { networks = ["default"] }]) => networks.includes("store"));
+    expect(beside.map(([name]) => name).sort()).toEqual(["controller", "redis"]);
+    expect(compose.services["redis"]?.networks).toEqual(["store"]);
+  });
+
+  test("trust makes what they start with, also into volumes that are there already, and changes nothing the second time", () => {
+    const dir = mkdtempSync(path.join(tmpdir(), "hf-"));
+    const run = () =>
+      spawnSync("sh", ["deploy/compose/trust.sh", dir], {
+        cwd: root,
+        encoding: "utf8",
+        env: { PATH: `${path.dirname(process.execPath)}:${process.env["PATH"]}`, HOME: dir },
+      });
+    const held = () =>
+      ["ca/root", "ca/issuing", "controller", "node-a", "node-b", "operator"].map((part) =>
+        ["tls.crt", "tls.key", "ca.crt"].map((file) => readFileSync(path.join(dir, part, file), "utf8")),
+      );
+    try {
+      for (const part of ["root", "issuing"]) mkdirSync(path.join(dir, "ca", part), { recursive: true });
+      const first = run();
+      expect([first.status, first.stderr]).toEqual([0, expect.stringContaining("keep it offline")]);
+      const made = held();
+      const second = run();
+      expect([second.status, second.stderr]).toEqual([0, ""]);
+      expect(held()).toEqual(made);
+      // What is gone is made anew, and nothing else.
+      rmSync(path.join(dir, "node-a"), { recursive: true });
+      expect(run().status).toBe(0);
+      expect(held().map((files, nth) => files[1] === made[nth]?.[1])).toEqual([true, true, true, false, true, true]);
+    } finally {
+      rmSync(dir, { recursive: true });
+    }
   });
 
   test("published ports are bound to loopback, and something of ours listens on ours", () => {
@@ -307,6 +376,6 @@ test("security f: no service opens an inspector or leaves a core file", () => {
   const started = [...read("Dockerfile").matchAll(/^CMD \["node", (.*)\]$/gm)].map(([, words = ""]) => words);
   expect(started.length).toBeGreaterThan(2);
   for (const words of started) expect(words).toMatch(/^"--disable-sigusr1", /);
-  for (const name of ["controller", "node-a", "node-b", "local-driver", "local-driver-b"])
+  for (const name of ["controller", "node-a", "node-b", "local-driver", "local-driver-b", "trust", "cli"])
     expect(compose.services[name], name).toMatchObject({ ulimits: { core: 0 } });
 });
