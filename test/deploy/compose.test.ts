@@ -56,8 +56,8 @@ const behind = (
 ): { readonly source: string; readonly propagation: string } => {
   const mounts = volumes.map((volume) => {
     if (typeof volume !== "string") return { ...volume, propagation: volume.bind?.propagation ?? "" };
-    const [source = "", target = ""] = volume.split(":");
-    return { source, target, propagation: "" };
+    const [source = "", target = "", mode = ""] = volume.split(":");
+    return { source, target, propagation: mode === "ro" ? "" : mode };
   });
   const found = mounts
     .filter(({ target }) => inside === target || inside.startsWith(`${target}/`))
