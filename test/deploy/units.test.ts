@@ -48,6 +48,14 @@ describe("systemd units", () => {
     expect(text).toMatch(/^LimitCORE=0$/m);
   });
 
+  test("services that speak have TLS without a setting, in a directory that they may write", () => {
+    const tlsDir = (name: UnitName) => /^Environment=HOLDFAST_TLS_DIR=(\S+)$/m.exec(readUnit(name))?.[1] ?? "";
+    expect(readUnit("controller")).toMatch(/^StateDirectory=holdfast-controller$/m);
+    expect(tlsDir("controller")).toMatch(/^\/var\/lib\/holdfast-controller\//);
+    // It has no ProtectSystem=, as its mounts are the host's.
+    expect(tlsDir("node-agent")).toBe("/etc/holdfast/tls");
+  });
+
   test("the controller keeps no capability, and those that mount keep what they name", () => {
     expect(capabilitiesOf(readUnit("controller"))).toEqual([]);
     for (const name of ["node-agent", "local-driver"] as const) {
