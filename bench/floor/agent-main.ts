@@ -3,6 +3,7 @@ import { AgentServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v
 import { announce } from "./announce.ts";
 import { openBareJournal } from "./bare-journal.ts";
 import { equipmentOf } from "./equipment.ts";
+import { floorTls } from "./floor-tls.ts";
 import { readFloorVolumes } from "./floor-volumes.ts";
 import { publishMessage, stageMessage, unpublishMessage, unstageMessage } from "./messages.ts";
 import { journalRecord } from "./records.ts";
@@ -41,4 +42,4 @@ server.add(
     },
   }),
 );
-announce(`127.0.0.1:${await server.listen("127.0.0.1:0")}`);
+announce(`127.0.0.1:${await server.listen("127.0.0.1:0", floorTls?.server)}`);

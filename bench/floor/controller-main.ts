@@ -4,6 +4,7 @@ import { ClaimServiceDefinition, ClaimState } from "@holdfast/shared/gen/holdfas
 import { Redis } from "ioredis";
 import { announce } from "./announce.ts";
 import { equipmentOf } from "./equipment.ts";
+import { floorTls } from "./floor-tls.ts";
 import { readFloorVolumes } from "./floor-volumes.ts";
 import { attachMessage, claimMessage, detachMessage, permitMessage, releaseMessage } from "./messages.ts";
 import { volumeRecord } from "./records.ts";
@@ -61,4 +62,4 @@ server.add(
     },
   }),
 );
-announce(`127.0.0.1:${await server.listen("127.0.0.1:0")}`);
+announce(`127.0.0.1:${await server.listen("127.0.0.1:0", floorTls?.server)}`);

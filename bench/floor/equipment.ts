@@ -1,14 +1,8 @@
-import {
-  type Client,
-  type CompatServiceDefinition,
-  createChannel,
-  createClientFactory,
-  createServer,
-  Status,
-} from "nice-grpc";
+import { type Client, type CompatServiceDefinition, createClientFactory, createServer, Status } from "nice-grpc";
 import { deadlineMiddleware } from "nice-grpc-client-middleware-deadline";
 import { retryMiddleware } from "nice-grpc-client-middleware-retry";
 import { exportSpans } from "./export-spans.ts";
+import { createFloorChannel, floorTls } from "./floor-tls.ts";
 
 /** What a process of the floor makes its server and its clients of. */
 export interface Equipment {
@@ -19,7 +13,7 @@ export interface Equipment {
 /** nice-grpc and nothing else. */
 const bare: Equipment = {
   server: () => createServer(),
-  client: (definition, address) => createClientFactory().create(definition, createChannel(address)),
+  client: (definition, address) => createClientFactory().create(definition, createFloorChannel(address, floorTls)),
 };
 
 /** No call of the floor comes near it; its timer is what is paid for. */
@@ -38,7 +32,7 @@ const traced = async (service: string, otlpEndpoint: string): Promise<Equipment>
         .use(openTelemetryClientMiddleware())
         .use(retryMiddleware)
         .use(deadlineMiddleware)
-        .create(definition, createChannel(address), {
+        .create(definition, createFloorChannel(address, floorTls), {
           "*": { deadline: deadlineMs, retry: true, retryMaxAttempts: 2, retryableStatuses: [Status.UNAVAILABLE] },
         }),
   };

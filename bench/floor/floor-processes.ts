@@ -7,12 +7,13 @@ export interface FloorProcesses {
   stop(): Promise<void>;
 }
 
-export const createFloorProcesses = (): FloorProcesses => {
+/** All of them with that environment. */
+export const createFloorProcesses = (env: Readonly<Record<string, string>>): FloorProcesses => {
   const started: ManagedProcess[] = [];
   return {
     start: async (name, ...args) => {
       const file = path.join(import.meta.dirname, `${name}-main.ts`);
-      const process_ = startProcess({ name: `floor ${name}`, command: [process.execPath, file, ...args] });
+      const process_ = startProcess({ name: `floor ${name}`, command: [process.execPath, file, ...args], env });
       started.push(process_);
       const line = await process_.line((one) => one["message"] === "ready", "its line `ready`");
       return { address: String(line["address"]), pid: process_.pid };

@@ -1,10 +1,11 @@
 import path from "node:path";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
-import { createChannel, createClient } from "nice-grpc";
+import { createClient } from "nice-grpc";
 import { volumeName } from "../product.ts";
 import type { MeasuredSubject } from "../support/subject.ts";
 import { startStillPlugin, startWorkingPlugins } from "./floor-plugins.ts";
 import { createFloorProcesses } from "./floor-processes.ts";
+import { createFloorChannel, floorTlsOf, floorTlsVariable } from "./floor-tls.ts";
 import { writeFloorVolumes } from "./floor-volumes.ts";
 import { createClaimsMessage, releaseClaimsMessage } from "./messages.ts";
 
@@ -17,6 +18,8 @@ export interface FloorOptions {
   readonly plugins: "still" | "working";
   /** Every process but the plugins sends its spans there, and has deadlines and retries. */
   readonly otlpEndpoint?: string;
+  /** Of a certificate that every end of a TCP connection has: docs/adr/0025-the-floor-speaks-tls-too.md. */
+  readonly tlsDir?: string;
 }
 
 /**
@@ -24,8 +27,8 @@ export interface FloorOptions {
  * back to back, between processes that check and remember nothing. docs/adr/0008-what-the-floor-of-the-bench-is.md says why it has two forms.
  */
 export const startFloor = async (options: FloorOptions): Promise<MeasuredSubject> => {
-  const { dir, redis, volumes, otlpEndpoint } = options;
-  const { start, stop } = createFloorProcesses();
+  const { dir, redis, volumes, otlpEndpoint, tlsDir } = options;
+  const { start, stop } = createFloorProcesses(tlsDir === undefined ? {} : { [floorTlsVariable]: tlsDir });
   const plugins =
     options.plugins === "still" ? await startStillPlugin(dir, volumes, start) : await startWorkingPlugins(dir, volumes);
   const file = path.join(dir, "volumes.json");
@@ -33,7 +36,7 @@ export const startFloor = async (options: FloorOptions): Promise<MeasuredSubject
   const traced = otlpEndpoint === undefined ? [] : [otlpEndpoint];
   const agent = await start("agent", file, plugins.node, path.join(dir, "floor.journal"), ...traced);
   const controller = await start("controller", file, plugins.controller, agent.address, redis, ...traced);
-  const channel = createChannel(controller.address);
+  const channel = createFloorChannel(controller.address, floorTlsOf(tlsDir));
   const client = createClient(ClaimServiceDefinition, channel);
   return {
     name: "floor",
