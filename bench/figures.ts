@@ -24,6 +24,8 @@ export interface Figures {
   readonly tracedHotPath?: PerVerb<HotPath>;
   /** The same beside a floor whose plugin does nothing. */
   readonly besideStillPlugin?: PerVerb<HotPath>;
+  /** As `tracedHotPath`, every TCP connection of both sides by TLS. */
+  readonly tlsHotPath?: PerVerb<HotPath>;
   readonly throughput?: readonly { readonly floor: PerVerb<Throughput>; readonly product: PerVerb<Throughput> }[];
   readonly reactions?: Reactions;
   readonly lanes?: Lanes;

@@ -1,13 +1,13 @@
 /**
  * `npm run bench`: what the orchestrator adds to the plugins' own time, beside a floor of the same calls, commits and syncs made in
  * the same run: by bare processes in `hot-path`, by processes with deadlines, retries and spans of their own in `traced`, which is
- * where the ratio is judged. Ratios and counts mean the same on every machine, milliseconds do not.
+ * where the ratio is judged; `traced-tls` is the same by TLS. Ratios and counts mean the same on every machine, milliseconds do not.
  *
  *   --quick    less of everything, under a minute       --json     the figures as JSON
- *   --strict   a ratio that is missed fails the run     --only     sections: hot-path,traced,throughput,reactions,lanes,shared,volumes,agents,host,scale
+ *   --strict   a ratio that is missed fails the run     --only     sections: hot-path,traced,traced-tls,throughput,reactions,lanes,shared,volumes,agents,host,scale
  *   --profile  a directory for CPU profiles of the services
  */
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
@@ -26,6 +26,7 @@ import { measureReactions } from "./reactions.ts";
 import { reportOf } from "./report.ts";
 import { measureScale } from "./scale.ts";
 import { measureSharedControllers } from "./shared-controllers.ts";
+import { type BenchCertificates, createBenchCertificates } from "./support/bench-certificates.ts";
 import { inspected } from "./support/kept-bytes.ts";
 import { type BenchRedis, startBenchRedis } from "./support/redis.ts";
 import { measureThroughput } from "./throughput.ts";
@@ -34,6 +35,7 @@ import { fails, verdictsOf } from "./verdicts.ts";
 const sections = [
   "hot-path",
   "traced",
+  "traced-tls",
   "throughput",
   "reactions",
   "lanes",
@@ -107,21 +109,26 @@ const measure = async (wanted: ReadonlySet<Section>, plan: Plan, dir: string): P
         figures.hotPath = await measureHotPath(floor, product, redis, plan.hotPath);
       }),
     );
+    /** Both sides with every span exported, and by TLS where there are certificates. */
+    const traced = async (plugins: "still" | "working", hotPath: HotPathPlan, certificates?: BenchCertificates) => {
+      const { endpoint: otlpEndpoint, close } = await startOtlpReceiver();
+      stops.push(close);
+      const [store, at] = [await startedRedis(), await mkdtemp(path.join(dir, "t"))];
+      const common = { otlpEndpoint, volumes: hotPath.volumes };
+      const tls = certificates === undefined ? {} : { tlsDir: certificates.floorDir };
+      const alike = await startFloor({ dir: at, redis: store.url, plugins, ...common, ...tls });
+      const options = { store: store.url, otlpEndpoint, volumes: allOf(hotPath), nodes: 1, ...profiled };
+      const given = certificates === undefined ? options : { ...options, certificates };
+      return await withProduct(given, (product) => measureHotPath(alike, product, store, hotPath)).finally(alike.stop);
+    };
     await section("traced", async () => {
-      const traces = await startOtlpReceiver();
-      stops.push(traces.close);
-      const { endpoint: otlpEndpoint } = traces;
-      const beside = async (plugins: "still" | "working", hotPath: HotPathPlan) => {
-        const [store, at] = [await startedRedis(), path.join(dir, plugins)];
-        await mkdir(at);
-        const alike = await startFloor({ dir: at, redis: store.url, volumes: hotPath.volumes, plugins, otlpEndpoint });
-        const options = { store: store.url, volumes: allOf(hotPath), nodes: 1, otlpEndpoint, ...profiled };
-        return await withProduct(options, (product) => measureHotPath(alike, product, store, hotPath)).finally(
-          alike.stop,
-        );
-      };
-      figures.tracedHotPath = await beside("working", plan.traced);
-      figures.besideStillPlugin = await beside("still", plan.besideStillPlugin);
+      figures.tracedHotPath = await traced("working", plan.traced);
+      figures.besideStillPlugin = await traced("still", plan.besideStillPlugin);
+    });
+    await section("traced-tls", async () => {
+      const names = { node: "node-0", operator: "test", scheduler: "bench" };
+      const certificates = await createBenchCertificates(path.join(dir, "tls"), names);
+      figures.tlsHotPath = await traced("working", plan.tracedTls, certificates).finally(certificates.stop);
     });
     await section("throughput", async () => {
       const volumes = Math.max(...plan.throughput.map((each) => each.volumes));

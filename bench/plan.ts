@@ -13,6 +13,7 @@ export interface Plan {
   readonly traced: HotPathPlan;
   /** Told, and not judged. */
   readonly besideStillPlugin: HotPathPlan;
+  readonly tracedTls: HotPathPlan;
   readonly throughput: readonly ThroughputPlan[];
   /** Each takes one attach at a time, whatever the number of claims. */
   readonly nodes: number;
@@ -37,6 +38,7 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     hotPath: { volumes: 40, standing: 20, rounds: 12 },
     traced: { volumes: 40, standing: 20, rounds: 12 },
     besideStillPlugin: { volumes: 40, standing: 20, rounds: 6 },
+    tracedTls: { volumes: 40, standing: 20, rounds: 12 },
     throughput: inFlight([64, 256, 256], 3),
     nodes: 4,
     reactions: 7,
@@ -54,6 +56,7 @@ export const plans: Readonly<Record<"full" | "quick", Plan>> = {
     hotPath: { volumes: 24, standing: 4, rounds: 2 },
     traced: { volumes: 24, standing: 4, rounds: 2 },
     besideStillPlugin: { volumes: 24, standing: 4, rounds: 1 },
+    tracedTls: { volumes: 24, standing: 4, rounds: 2 },
     throughput: inFlight([25, 64, 256], 1),
     nodes: 4,
     reactions: 3,

@@ -4,10 +4,12 @@ import path from "node:path";
 import { type Claim, ClaimServiceDefinition, ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
 import { VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
+import { createGrpcChannel } from "@holdfast/shared/grpc/client";
 import { withIdentity } from "@holdfast/shared/grpc/identity";
 import { createChannel, createClient } from "nice-grpc";
 import { type Cluster, startCluster } from "../test/harness/cluster.ts";
 import type { ManagedProcess } from "../test/harness/managed-process.ts";
+import type { BenchCertificates } from "./support/bench-certificates.ts";
 import { readCallTimes } from "./support/call-times.ts";
 import { run } from "./support/load.ts";
 import { mountsBelow } from "./support/mount-root.ts";
@@ -16,6 +18,9 @@ import type { MeasuredSubject } from "./support/subject.ts";
 
 export const namespace = "bench";
 
+const plugin = "sim.holdfast.dev";
+const scheduler = "bench";
+
 export const patience = { seconds: 60n, nanos: 0 };
 
 export interface ProductOptions {
@@ -23,6 +28,8 @@ export interface ProductOptions {
   readonly volumes: number;
   readonly nodes: number;
   readonly otlpEndpoint?: string;
+  /** Everything by TLS, with these; they are those of one node. */
+  readonly certificates?: BenchCertificates;
   readonly agentEnv?: Readonly<Record<string, string>>;
   /** Where the services leave CPU profiles of themselves when they end. */
   readonly profileDir?: string;
@@ -51,7 +58,7 @@ export const createVolume = async ({ volumes }: Pick<Cluster, "volumes">, id: st
   const { volume } = await volumes.createVolume({
     namespace,
     id,
-    plugin: "sim.holdfast.dev",
+    plugin,
     capacity: { requiredBytes: 16n << 20n },
     capabilities: [
       {
@@ -72,6 +79,7 @@ export const startProduct = async ({
   volumes,
   nodes: count,
   profileDir,
+  certificates,
   ...options
 }: ProductOptions): Promise<Product> => {
   const dir = await mkdtemp(path.join(tmpdir(), "hfb-"));
@@ -82,18 +90,29 @@ export const startProduct = async ({
   const settings = pluginSettings(times);
   Object.assign(process.env, settings);
   const env = profileDir === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${path.resolve(profileDir)}` };
-  const profiled = { controllerEnv: env, agentEnv: env };
+  const tls = (tlsDir: string | undefined) => (tlsDir === undefined ? {} : { HOLDFAST_TLS_DIR: tlsDir });
+  const set = {
+    controllerEnv: { ...env, ...tls(certificates?.controllerDir) },
+    agentEnv: { ...env, ...tls(certificates?.agentDir), ...options.agentEnv },
+    ...(certificates === undefined ? {} : { operatorCredentials: certificates.operator }),
+  };
   const nodes = Array.from({ length: count }, (_, index) => `node-${index}`);
   const nodeOf = (index: number): string => nodes[index % count] ?? "";
-  const cluster = await startCluster({ ...profiled, ...options, dir, mountsDir: root.dir, nodes, realMounts: true });
+  const cluster = await startCluster({ ...options, ...set, dir, mountsDir: root.dir, nodes, realMounts: true });
 
   const external = new Map<number, string>();
   const indexes = Array.from({ length: volumes }, (_, index) => index);
   await run(indexes, 16, async (index) => void external.set(index, await createVolume(cluster, volumeName(index))));
 
-  const channel = createChannel(cluster.address);
+  if (certificates !== undefined)
+    await cluster.grants.setGrant({ scheduler, namespaces: [namespace], plugins: [plugin], reason: "the bench" });
+  // The one of the product's clients knows how an address is dialled by TLS.
+  const channel =
+    certificates === undefined
+      ? createChannel(cluster.address)
+      : createGrpcChannel(cluster.address, { credentials: certificates.scheduler });
   const client = createClient(ClaimServiceDefinition, channel, {
-    "*": { metadata: withIdentity(undefined, { role: "scheduler", name: "bench" }) },
+    "*": { metadata: withIdentity(undefined, { role: "scheduler", name: scheduler }) },
   });
   const agents = nodes.map((name) => cluster.node(name).agent());
   return {

@@ -2,75 +2,18 @@ import type { AgentStreams } from "./agents.ts";
 import type { BesideTransfers } from "./beside-transfers.ts";
 import type { Figures } from "./figures.ts";
 import type { LongMountTable, PublicationMemory } from "./host-measures.ts";
-import type { HotPath } from "./hot-path.ts";
+import { hotPathTables } from "./hot-path-tables.ts";
 import type { Lanes } from "./lanes.ts";
 import type { AgentMemory, VolumeMemory } from "./memory.ts";
 import type { Reactions } from "./reactions.ts";
 import { type Scale, scaleCalls } from "./scale.ts";
 import { apartOf, type Shared } from "./shared-controllers.ts";
+import { number, row } from "./support/report-row.ts";
 import type { Spread } from "./support/spread.ts";
 import type { Throughput } from "./throughput.ts";
 import { type Verdict, verdictsOf } from "./verdicts.ts";
 
-const firstWidth = 34;
-const width = 12;
-
-const number = (value: number, digits = 2): string => value.toFixed(digits);
-const row = (first: string, ...cells: readonly (string | number)[]): string =>
-  `  ${first.padEnd(firstWidth)}${cells.map((cell) => (typeof cell === "number" ? number(cell) : cell).padStart(width)).join("")}`;
-
 const kib = (bytes: number): string => `${number(bytes / 1024, 1)} KiB`;
-
-const latencyRows = (verb: string, { floor, product, ratio }: HotPath): readonly string[] => [
-  row(
-    verb,
-    floor.overhead.p50,
-    floor.overhead.p99,
-    product.overhead.p50,
-    product.overhead.p99,
-    `${number(ratio)} x`,
-    product.pluginMs.p50,
-    floor.pluginMs.p50,
-  ),
-];
-
-const latency = (title: string, { claim, release }: NonNullable<Figures["hotPath"]>): readonly string[] => [
-  title,
-  row("milliseconds", "floor p50", "p99", "ours p50", "p99", "ratio", "plugins p50", "floor's p50"),
-  ...latencyRows("claim", claim),
-  ...latencyRows("release", release),
-  "",
-];
-
-const counts = ({ claim, release }: NonNullable<Figures["hotPath"]>): readonly string[] => {
-  const commands = [...new Set([claim, release].flatMap(({ redisCommands }) => Object.keys(redisCommands)))].sort();
-  const syncs = ({ journalSyncs }: HotPath): string | number => journalSyncs ?? "unknown";
-  return [
-    "Counted for each (one at a time, background work included)",
-    row("", "claim", "release"),
-    row("store commits", claim.commits, release.commits),
-    ...commands.map((name) => row(`Redis: ${name}`, claim.redisCommands[name] ?? 0, release.redisCommands[name] ?? 0)),
-    row("journal syncs", syncs(claim), syncs(release)),
-    row("plugin calls", claim.product.pluginCalls, release.product.pluginCalls),
-    "",
-  ];
-};
-
-const cpu = ({ claim, release }: NonNullable<Figures["hotPath"]>): readonly string[] => [
-  "CPU milliseconds for each",
-  row("", "claim", "floor", "release", "floor"),
-  ...Object.keys(claim.cpuMs.product).map((part) => {
-    const of = (from: Readonly<Record<string, number>>): string | number => from[part] ?? "";
-    return row(
-      part,
-      of(claim.cpuMs.product),
-      of(claim.cpuMs.floor),
-      of(release.cpuMs.product),
-      of(release.cpuMs.floor),
-    );
-  }),
-  "",
-];
 
 const throughput = (list: NonNullable<Figures["throughput"]>): readonly string[] => {
   const line = (verb: string, floor: Throughput, product: Throughput): string =>
@@ -231,29 +174,11 @@ const verdictLine = ({ holds, kind, text }: Verdict): string =>
 
 /** For people: tables first, what counts on any machine last. */
 export const reportOf = (figures: Figures): string => {
-  const { machine, hotPath, tracedHotPath, besideStillPlugin, volumeMemory, agentMemory } = figures;
+  const { machine, volumeMemory, agentMemory } = figures;
   return [
-    `Holdfast bench: Node ${machine.node}, ${machine.cores} cores, Redis ${machine.redis} with appendfsync always, no TLS`,
+    `Holdfast bench: Node ${machine.node}, ${machine.cores} cores, Redis ${machine.redis} with appendfsync always, no TLS unless told`,
     "",
-    ...(hotPath === undefined
-      ? []
-      : [
-          ...latency("One at a time, tracing off, beside a bare floor whose plugin does nothing", hotPath),
-          ...counts(hotPath),
-          ...cpu(hotPath),
-        ]),
-    ...(tracedHotPath === undefined
-      ? []
-      : [
-          ...latency(
-            "One at a time, every span exported, beside a floor that does the same with the same plugins",
-            tracedHotPath,
-          ),
-          ...cpu(tracedHotPath),
-        ]),
-    ...(besideStillPlugin === undefined
-      ? []
-      : latency("The same beside a floor whose plugin does nothing (told, not judged: ADR 8)", besideStillPlugin)),
+    ...hotPathTables(figures),
     ...(figures.throughput === undefined ? [] : throughput(figures.throughput)),
     ...(figures.reactions === undefined ? [] : reactions(figures.reactions)),
     ...(figures.lanes === undefined ? [] : lanes(figures.lanes)),

@@ -17,6 +17,7 @@ export interface Verdict {
 /** Work that the clock starts (probes, checks of the store) may fall into a run; a call more on the path is a whole one. */
 const stray = 0.1;
 const mostOverhead = 1.5;
+const mostOverheadByTls = 1.35;
 /** What counts as the same, of two runs on one machine. */
 const unchanged = 1.25;
 /** Of a small installation, whatever the size. */
@@ -56,6 +57,12 @@ const ratioOf = (verb: string, { ratio }: HotPath): Verdict => ({
   kind: "ratio",
   holds: ratio <= mostOverhead,
   text: `overhead of a ${verb}, everything on, at most ${mostOverhead} x the floor of the same run: ${two(ratio)} x`,
+});
+
+const tlsRatioOf = (verb: string, { ratio }: HotPath): Verdict => ({
+  kind: "ratio",
+  holds: ratio <= mostOverheadByTls,
+  text: `overhead of a ${verb} by TLS, everything on, at most ${mostOverheadByTls} x the floor by TLS of the same run: ${two(ratio)} x`,
 });
 
 const besideOf = ({ attaches: { count, seconds, leastSeconds }, beside }: Lanes): readonly Verdict[] => [
@@ -132,6 +139,7 @@ const sharedOf = (all: readonly Shared[]): readonly Verdict[] =>
 export const verdictsOf = ({
   hotPath,
   tracedHotPath,
+  tlsHotPath,
   lanes,
   scale,
   agentStreams,
@@ -142,6 +150,9 @@ export const verdictsOf = ({
   ...(tracedHotPath === undefined
     ? []
     : [ratioOf("claim", tracedHotPath.claim), ratioOf("release", tracedHotPath.release)]),
+  ...(tlsHotPath === undefined
+    ? []
+    : [tlsRatioOf("claim", tlsHotPath.claim), tlsRatioOf("release", tlsHotPath.release)]),
   ...(lanes === undefined ? [] : besideOf(lanes)),
   ...(scale === undefined ? [] : flatnessOf(scale)),
   ...(agentStreams === undefined ? [] : streamsOf(agentStreams)),

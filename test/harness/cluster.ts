@@ -5,6 +5,7 @@ import path from "node:path";
 import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
 import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
+import { GrantServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/grant";
 import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
 import { PluginHealth } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
@@ -22,6 +23,7 @@ import {
   startSimPlugin,
 } from "@holdfast/sim-plugin/processes";
 import type { TokenMode } from "@holdfast/sim-plugin/role/token-check";
+import type { ChannelCredentials } from "nice-grpc";
 import type { UnitName } from "../support/unit-rights.ts";
 import { startLocalDriver } from "./local-driver.ts";
 import { detachLoopsUnder } from "./loop-files.ts";
@@ -64,6 +66,8 @@ export interface ClusterOptions {
   /** The agents and the local driver run in the mount namespace of that process; asked at each of their starts. */
   readonly mountsOf?: () => number;
   readonly otlpEndpoint?: string;
+  /** Of the operator `test`, with whose calls the cluster is spoken to, where the controller asks for certificates. */
+  readonly operatorCredentials?: ChannelCredentials;
   readonly controllerEnv?: Readonly<Record<string, string>>;
   readonly agentEnv?: Readonly<Record<string, string>>;
   readonly logLevel?: string;
@@ -105,6 +109,7 @@ export interface ClusterClients {
 }
 
 export interface Cluster extends ClusterClients {
+  readonly grants: GrpcClient<typeof GrantServiceDefinition>;
   readonly dir: string;
   readonly backend: SimBackendProcess;
   /** Of the controller, for schedulers. */
@@ -383,7 +388,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
   for (const name of options.nodes) nodes.set(name, await makeNode(name));
 
   const address = `127.0.0.1:${port}`;
-  const channel = createGrpcChannel(address);
+  const channel = createGrpcChannel(address, { credentials: options.operatorCredentials });
   channels.push(channel);
   const log = createMemoryLogger();
   const identity = { role: "operator", name: "test" } as const;
@@ -409,6 +414,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
     repair: createGrpcClient(RepairServiceDefinition, channel, client),
     claims: createGrpcClient(ClaimServiceDefinition, channel, client),
     nodes: nodeClient,
+    grants: createGrpcClient(GrantServiceDefinition, channel, client),
     snapshots: createGrpcClient(SnapshotServiceDefinition, channel, client),
     node: (name) => {
       const found = nodes.get(name);
