@@ -1,8 +1,8 @@
 /** How many volumes a node takes: reserved with the grant, learned from refusals, waited for in order. Whole controllers, real stores. */
-import { randomUUID } from "node:crypto";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createSecondController } from "../../../../../test/support/controller/second-controller.ts";
 import {
   caller,
   capability,
@@ -12,13 +12,9 @@ import {
   type World,
 } from "../../../../../test/support/controller/world.ts";
 import { sample } from "../../../../../test/support/full.ts";
-import { createCommands } from "../../commands/commands.ts";
 import { slotKey } from "../../domain/attachment/slots.ts";
 import type { NodePlugin } from "../../domain/node/node.ts";
-import { createChanges } from "../../records/changes.ts";
-import { createCutRecords } from "../../records/snapshot-records.ts";
 import { slotEntry } from "../../records/volume/volume-codec.ts";
-import { createVolumeRecords } from "../../records/volume/volume-records.ts";
 
 let world: World;
 
@@ -289,20 +285,6 @@ describe("who waits for a slot", () => {
 });
 
 describe("two controllers", () => {
-  /** Another controller over the same store; it hears of the first, and the first of it, only when it is told. */
-  const second = (first: World) => {
-    const { store, clock, nodes, gate, backend, attachLimit, log, secrets } = first;
-    const ids = { uuid: () => randomUUID(), random: () => 0.5 };
-    const signal = new AbortController().signal;
-    const deps = { store, clock, ids, issuer: "c2/1", changes: createChanges(), signal };
-    const records = createVolumeRecords({ ...deps, attachLimit, log });
-    const cuts = createCutRecords(deps);
-    return {
-      records,
-      commands: createCommands({ records, cuts, nodes, plugins: backend, gate, secrets, feed: store, clock, ids }),
-    };
-  };
-
   it("a set gives its place up when the other one has ended it", async () => {
     limitTo(world, "n1", 2);
     await world.claim("w1", "n1", ["a"]);
@@ -310,7 +292,7 @@ describe("two controllers", () => {
     await world.claim("first", "n1", ["c", "d"], queued);
     await world.claim("second", "n1", ["e"], queued);
     await world.idle();
-    const { commands } = second(world);
+    const { commands } = createSecondController(world);
     await commands.releaseClaims({ namespace: "default", workload: "first", aliases: [], claimUids: [] }, caller);
     await world.records.learnOf("default/c", undefined, undefined);
     await world.idle();
@@ -325,7 +307,7 @@ describe("two controllers", () => {
     await world.claim("first", "n1", ["c", "d"], queued);
     await world.claim("second", "n1", ["e"], queued);
     await world.idle();
-    const { commands } = second(world);
+    const { commands } = createSecondController(world);
     await commands.releaseClaims({ namespace: "default", workload: "first", aliases: [], claimUids: [] }, caller);
     const { volumes } = await world.records.list("volume-namespace", "default", { limit: 10 });
     for (const { volume, rev } of volumes)
@@ -339,7 +321,7 @@ describe("two controllers", () => {
     limitTo(world, "n1", 1);
     await world.claim("w1", "n1", ["a"]);
     await world.idle();
-    const other = second(world);
+    const other = createSecondController(world);
     await expect(other.commands.createClaims(claimsInput("w2", "n1", ["b"]), caller)).rejects.toMatchObject({
       reason: "ATTACH_LIMIT",
     });
@@ -383,7 +365,7 @@ describe("two controllers", () => {
         const at = await createWorld({ nodes: ["n1", "n2"] });
         try {
           for (const id of ["a", "b", "c", "d", "e"]) await at.makeVolume(id);
-          const other = second(at);
+          const other = createSecondController(at);
           let limit = 2;
           const allowed = new Map<string, number>();
           const set = (next: number): void => {

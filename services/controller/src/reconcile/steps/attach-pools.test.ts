@@ -1,18 +1,14 @@
 /** Plugins that share the places of a node: reserved with the grant, waited for in order, whichever of them gives one back. */
-import { randomUUID } from "node:crypto";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createSecondController } from "../../../../../test/support/controller/second-controller.ts";
 import { caller, claimsInput, createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
 import { sample } from "../../../../../test/support/full.ts";
-import { createCommands } from "../../commands/commands.ts";
 import { slotKey } from "../../domain/attachment/slots.ts";
 import { defaultProfile } from "../../domain/plugin/plugin-profile.ts";
 import { withProfile } from "../../domain/plugin/plugin-record.ts";
-import { createChanges } from "../../records/changes.ts";
-import { createCutRecords } from "../../records/snapshot-records.ts";
 import { slotEntry } from "../../records/volume/volume-codec.ts";
-import { createVolumeRecords } from "../../records/volume/volume-records.ts";
 
 const other = "other.example";
 const ids = ["a", "b", "c", "x", "y", "z"] as const;
@@ -184,19 +180,6 @@ describe("a pool of two plugins", () => {
   });
 });
 
-/** Another controller over the same store, which hears of the first one only when it is told. */
-const second = ({ store, clock, nodes, gate, backend, attachLimit, log, secrets }: World) => {
-  const deps = {
-    ...{ store, clock, issuer: "c2/1", changes: createChanges() },
-    ids: { uuid: () => randomUUID(), random: () => 0.5 },
-    signal: new AbortController().signal,
-  };
-  const records = createVolumeRecords({ ...deps, attachLimit, log });
-  const cuts = createCutRecords(deps);
-  const parts = { records, cuts, nodes, plugins: backend, gate, secrets, feed: store };
-  return { records, commands: createCommands({ ...parts, clock, ids: deps.ids }) };
-};
-
 const workloads = ["w1", "w2", "w3", "w4", "w5", "w6"] as const;
 const op = fc.oneof(
   {
@@ -236,7 +219,7 @@ describe("two controllers that grant at once", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(op, { maxLength: 25 }), async (ops) => {
         const at = await create();
-        const two = second(at);
+        const two = createSecondController(at);
         try {
           const limits = new Map([plugin, other].map((each) => [each, 3]));
           const allowed = new Map<string, number>();
