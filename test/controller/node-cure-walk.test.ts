@@ -136,16 +136,22 @@ test("the cure of DRAIN_OVERDUE: the drain is taken back", async () => {
   expect(await world.states("job")).toEqual(["ACTIVE"]);
 });
 
-/** Its machine is off: nothing is left there, and it has not come back. */
-const fenced = async () => {
+/** A claim is active on it when it is lost. */
+const lostNode = async (): Promise<NodeWorld> => {
   const nodes = await createNodeWorld();
-  const { world, address, registry } = nodes;
   const agent = nodes.agent("n1", "m1");
   await agent.ask();
   await usedVolume(nodes);
   agent.cut();
-  world.agents.silence("n1", true);
-  await world.pass(2 * graceMs);
+  nodes.world.agents.silence("n1", true);
+  await nodes.world.pass(2 * graceMs);
+  return nodes;
+};
+
+/** Its machine is off: nothing is left there, and it has not come back. */
+const fenced = async () => {
+  const nodes = await lostNode();
+  const { world, address, registry } = nodes;
   await typedIn(world, address, "holdfast node fence n1 --powered-off seen --reason lost --no-wait");
   const [look = ""] = linesOf(await cureOf(nodes, "node status n1", "NODE_FENCED"));
   expect(look).toContain("holdfast node status n1");
@@ -176,14 +182,8 @@ test("the cure of NODE_FENCED: it never comes back, and is forgotten", async () 
 });
 
 test("node fence ends its wait when all that is left there is blocked", async () => {
-  const nodes = await createNodeWorld();
+  const nodes = await lostNode();
   const { world, address, registry } = nodes;
-  const agent = nodes.agent("n1", "m1");
-  await agent.ask();
-  await usedVolume(nodes);
-  agent.cut();
-  world.agents.silence("n1", true);
-  await world.pass(2 * graceMs);
   world.backend.chance((method) =>
     method === "unpublish" ? { kind: "refused", advice: "block", code: "FAILED_PRECONDITION" } : undefined,
   );
