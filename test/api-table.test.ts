@@ -20,41 +20,17 @@ import {
   AgentLinkServiceDefinition,
   ControllerLinkServiceDefinition,
 } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
-import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
-import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
-import { GrantServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/grant";
-import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
-import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
-import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
-import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
-import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
-import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
-import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
-import { TrustServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/trust";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { createGrpcChannel, createGrpcClient, type GrpcChannel } from "@holdfast/shared/grpc/client";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { onController } from "./access/methods.ts";
 import { openAgentStream } from "./harness/agent-stream.ts";
 import { until } from "./harness/until.ts";
 import { listFiles, readText } from "./support/architecture-source.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 
-const onController = [
-  VolumeServiceDefinition,
-  ClaimServiceDefinition,
-  SnapshotServiceDefinition,
-  PlacementServiceDefinition,
-  PluginServiceDefinition,
-  NodeServiceDefinition,
-  RepairServiceDefinition,
-  SecretServiceDefinition,
-  QuotaServiceDefinition,
-  GrantServiceDefinition,
-  EventServiceDefinition,
-  TrustServiceDefinition,
-];
 /** On the controller's address for agents, and there alone. */
 const forAgents = [ControllerLinkServiceDefinition];
 /** On no address: calls over the stream between the two. */
