@@ -134,7 +134,8 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     });
 
     const { onCall, accepting } = await wireAudit({ config, instance, ledger, journal, lifecycle, metrics, log });
-    const told = { lowestGen: () => ledger.agent().promisedGen, controllers: () => link?.controllers() ?? [] };
+    const asking = { node, instance, controllers: () => link?.controllers() ?? [] };
+    const told = { lowestGen: () => ledger.agent().promisedGen, controllers: asking.controllers };
     const found = await wireFoundPlugins({ config, log, tracing, metrics, signal: calls.signal, onCall, ...told });
     const { statics, directory, admission, storage } = found;
     await lifecycle.start("plugins", () => () => directory.close());
@@ -152,7 +153,6 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     });
 
     const nodePlugins = createNodePlugins(plugins, node, systemClock);
-    const asking = { node, instance, controllers: () => link?.controllers() ?? [] };
     const { volumes, stats, watch, upkeep, republisher } = createVolumeParts({
       ...{ node, config, orphansAtStart: recovered.orphans.length > 0 },
       metrics,
