@@ -118,11 +118,11 @@ export interface PermitContents {
   readonly republishMs?: number;
 }
 
-/** What a publication is told of its workload: of one call, and kept nowhere. */
+/** The identity tokens of one publication. They live as long as its call, and are kept nowhere. */
 export interface PublishTokens {
   readonly secrets: Readonly<Record<string, string>>;
   readonly volumeContext: Readonly<Record<string, string>>;
-  /** What must not be shown of it. */
+  /** The texts that no log, error or trace may show. */
   readonly sensitive: Readonly<Record<string, string>>;
 }
 

@@ -46,7 +46,7 @@ export interface AgentServiceOptions {
     volumeStats(volumeUid: string): Promise<VolumeMeasure | undefined>;
     published(): readonly string[];
   };
-  /** What NodePublishVolume is told may be another. */
+  /** NodePublishVolume may have other tokens or secrets to carry: the publications of the subject are repeated. */
   readonly renew: (subject: { readonly plugin: string } | { readonly volumeUid: string }) => void;
   readonly relay: {
     unary(order: RelayOrder, signal: AbortSignal): Promise<RelayEnd>;

@@ -14,9 +14,9 @@ import {
   type Trust,
 } from "@holdfast/shared/grpc/access";
 
-/** Over the streams that the agent keeps: whoever answered where it dialled. */
+/** The peer at the other end of a stream that the agent dialled. */
 const controller: AccessRow<unknown, unknown> = { roles: ["controller"] };
-/** Who may open the socket; 0660 and its group say who that is, since Node has no SO_PEERCRED. */
+/** A program that may open the socket. Mode 0660 and the group of the socket decide that, since Node has no SO_PEERCRED. */
 const local: AccessRow<unknown, unknown> = { roles: ["local"] };
 
 const rows = new Map<string, AccessRow<unknown>>([
@@ -55,7 +55,7 @@ export const agentRules = (): Map<string, AccessRow<unknown>> => new Map(rows);
 /** None of these methods reaches further for one caller of its role than for another. */
 export const agentAccess = (trust: Trust, table: AccessRows<unknown> = rows): Access => {
   const access = createAccess({ trust, rows: table, judge: () => undefined });
-  // Served over streams, and so by no server.
+  // No server adds this service, since it is served over streams: its rows are checked here.
   access.requireRows(AgentServiceDefinition);
   return access;
 };

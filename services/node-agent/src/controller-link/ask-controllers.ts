@@ -1,6 +1,6 @@
 /**
- * Asks any controller with a stream: the one that answered last first, then the others. A call goes on to the next one only when this one
- * was not there; whether it was followed is not known then, and a repeat is the same.
+ * Asks any controller with a stream: the one that answered last first, then the others. The next one is
+ * asked only when this one was away. This one may have done the call all the same, so that each call has to be one that can be repeated.
  */
 import { HoldfastError, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 
@@ -40,6 +40,6 @@ export function askControllers<Client>({ node, controllers }: ControllersToAsk<C
   };
 }
 
-/** Of a store that is away another controller has no better word, but it may have another store connection. */
+/** The store of a controller may be away for this controller alone: another one has its own connection to the store. */
 const isAway = ({ kind, reason }: HoldfastError): boolean =>
   (kind === "unavailable" && reason !== "STORE_UNVETTED") || kind === "deadline" || kind === "cancelled";

@@ -57,7 +57,7 @@ export function publishTokens({ tokens, inVolumeContext }: IssueTokensResponse):
   return {
     secrets: told,
     volumeContext: inVolumeContext ? told : {},
-    // A driver tells one of them, or what makes it worth something, sooner than all of them as they came.
+    // An error of a driver may hold one token, or its signature, rather than the whole value.
     sensitive: Object.fromEntries(
       tokens.flatMap(({ token }, i) => [
         [`token ${i}`, token],

@@ -1,4 +1,4 @@
-/** What a plugin of this node wants with NodeGetStorageHealth, asked of any controller with a stream, and kept nowhere. */
+/** The secrets that a plugin of this node wants with NodeGetStorageHealth, asked of any controller with a stream, and kept nowhere. */
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type {
   GetHealthSecretsRequest,
@@ -19,7 +19,7 @@ export interface HealthSecretsOptions {
   readonly signal: AbortSignal;
 }
 
-/** undefined: no controller says it now, or it is not to be had. */
+/** undefined: no controller answers now, or the secret is not to be had. */
 export type HealthSecrets = (plugin: string) => Promise<Readonly<Record<string, string>> | undefined>;
 
 export function createHealthSecrets(options: HealthSecretsOptions): HealthSecrets {

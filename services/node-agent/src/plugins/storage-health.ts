@@ -24,7 +24,7 @@ export interface StorageHealth {
 
 export interface StorageHealthOptions {
   readonly list: () => readonly Asked[];
-  /** What the plugin wants with the question; undefined: nobody can say it now. */
+  /** The secrets that the plugin wants with the question; undefined: they are not to be had now. */
   readonly secretsOf: (plugin: string) => Promise<Readonly<Record<string, string>> | undefined>;
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
