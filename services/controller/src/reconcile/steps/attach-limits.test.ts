@@ -1,7 +1,7 @@
 /** How many volumes a node takes: reserved with the grant, learned from refusals, waited for in order. Whole controllers, real stores. */
-import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createPendingCommands } from "../../../../../test/support/controller/pending-commands.ts";
 import { createSecondController } from "../../../../../test/support/controller/second-controller.ts";
 import {
   caller,
@@ -382,17 +382,7 @@ describe("two controllers", () => {
               allowed.set(node, used > limit ? used : 0);
             }
           };
-          const pending: Promise<unknown>[] = [];
-          const quiet = (promise: Promise<unknown>): void =>
-            void pending.push(
-              promise.catch((error: unknown) => {
-                if (!isHoldfastError(error)) throw error;
-              }),
-            );
-          const settle = async (): Promise<void> => {
-            await at.pass(2_000);
-            await Promise.all(pending.splice(0));
-          };
+          const { quiet, settle } = createPendingCommands(at);
           for (const each of ops) {
             if (each.op === "claim") {
               const commands = each.by === 0 ? at.commands : other.commands;

@@ -1,7 +1,7 @@
 /** Plugins that share the places of a node: reserved with the grant, waited for in order, whichever of them gives one back. */
-import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createPendingCommands } from "../../../../../test/support/controller/pending-commands.ts";
 import { createSecondController } from "../../../../../test/support/controller/second-controller.ts";
 import { caller, claimsInput, createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
 import { sample } from "../../../../../test/support/full.ts";
@@ -234,17 +234,7 @@ describe("two controllers that grant at once", () => {
               allowed.set(node, used > most() ? used : 0);
             }
           };
-          const pending: Promise<unknown>[] = [];
-          const quiet = (promise: Promise<unknown>): void =>
-            void pending.push(
-              promise.catch((error: unknown) => {
-                if (!isHoldfastError(error)) throw error;
-              }),
-            );
-          const settle = async (): Promise<void> => {
-            await at.pass(2_000);
-            await Promise.all(pending.splice(0));
-          };
+          const { quiet, settle } = createPendingCommands(at);
           for (const each of ops) {
             if (each.op === "claim") {
               const { commands } = each.by === 0 ? at : two;
