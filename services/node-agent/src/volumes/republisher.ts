@@ -98,7 +98,7 @@ export function createRepublisher(inner: VolumeManager, options: RepublisherOpti
     return held?.phase === "published" && held.goal === "mounted" ? held : undefined; // Again-7
   };
 
-  const due = (ref: VolumeRef, claimUid: string, inMs: number): void => {
+  const enter = (ref: VolumeRef, claimUid: string, inMs: number): void => {
     const dueAt = clock.monotonic() + inMs;
     const known = entries.get(claimUid);
     if (known === undefined)
@@ -107,6 +107,10 @@ export function createRepublisher(inner: VolumeManager, options: RepublisherOpti
       known.dueAt = dueAt;
       known.again = known.running;
     }
+  };
+
+  const due = (ref: VolumeRef, claimUid: string, inMs: number): void => {
+    enter(ref, claimUid, inMs);
     arm();
   };
 
@@ -237,7 +241,8 @@ export function createRepublisher(inner: VolumeManager, options: RepublisherOpti
     for (const { ref, claims } of ledger.volumes())
       if (meant(ref))
         for (const claimUid of Object.keys(claims))
-          if (heldOf({ ref, claimUid }) !== undefined) due(ref, claimUid, spreadMs * random());
+          if (heldOf({ ref, claimUid }) !== undefined) enter(ref, claimUid, spreadMs * random());
+    arm();
   };
 
   return {
