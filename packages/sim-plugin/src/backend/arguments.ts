@@ -1,5 +1,5 @@
 import type * as csi from "@holdfast/shared/gen/csi/v1/csi";
-import { tokensKey } from "./call.ts";
+import { withoutTokens } from "./call.ts";
 import { hashOf } from "./ids.ts";
 
 /**
@@ -19,13 +19,11 @@ export const stageArguments = (request: csi.NodeStageVolumeRequest): string =>
   hashOf([request.publishContext, request.volumeCapability, request.volumeContext]);
 
 /** Tokens are renewed too, also those of an old plugin. */
-export const nodePublishArguments = (request: csi.NodePublishVolumeRequest): string => {
-  const { [tokensKey]: _, ...volumeContext } = request.volumeContext;
-  return hashOf([
+export const nodePublishArguments = (request: csi.NodePublishVolumeRequest): string =>
+  hashOf([
     request.publishContext,
     request.stagingTargetPath,
     request.volumeCapability,
     request.readonly,
-    volumeContext,
+    withoutTokens(request.volumeContext),
   ]);
-};

@@ -1,3 +1,4 @@
+import type { StringMap } from "./model.ts";
 import type { Method, Requests } from "./rpc.ts";
 
 export type Role = "controller" | "node" | "monolith";
@@ -27,6 +28,9 @@ export interface TokenFacts {
 
 /** Where tokens stand, in the secrets of the call or in its volume_context, as Kubernetes named it. */
 export const tokensKey = "csi.storage.k8s.io/serviceAccount.tokens";
+
+/** The storage's own part of secrets or of a volume_context. */
+export const withoutTokens = ({ [tokensKey]: _, ...own }: StringMap): StringMap => own;
 
 interface CallEnvelope {
   readonly instance: string;

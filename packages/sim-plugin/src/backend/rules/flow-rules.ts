@@ -1,4 +1,4 @@
-import { type Call, tokensKey } from "../call.ts";
+import { type Call, withoutTokens } from "../call.ts";
 import { sameValue } from "../ids.ts";
 import { methodFacts } from "../methods.ts";
 import { everyCall, type InFlight, nobodysFault, type Rule, type World } from "./rule.ts";
@@ -7,11 +7,8 @@ const laneMates = (world: World, abandoned: boolean, lane: string | undefined): 
   lane === undefined ? undefined : world.inFlight.find((other) => other.lane === lane && other.abandoned === abandoned);
 
 /** The storage's own: identity tokens come beside them, and are judged by themselves. */
-const secretsIn = (call: Call): { readonly [key: string]: string } => {
-  const { [tokensKey]: _, ...own } =
-    (Reflect.get(call.request, "secrets") as { [key: string]: string } | undefined) ?? {};
-  return own;
-};
+const secretsIn = (call: Call): { readonly [key: string]: string } =>
+  withoutTokens((Reflect.get(call.request, "secrets") as { [key: string]: string } | undefined) ?? {});
 
 /** Rules on when a call may be made at all, and with whose secrets. `lane` is the calling call's own. */
 export const flowRules = (lane: string | undefined): readonly Rule[] => [

@@ -1,6 +1,6 @@
 import type { VolumeCapability } from "@holdfast/shared/gen/csi/v1/csi";
 import { createGroupArguments, createSnapshotArguments, createVolumeArguments } from "../arguments.ts";
-import { tokensKey } from "../call.ts";
+import { withoutTokens } from "../call.ts";
 import { sameValue } from "../ids.ts";
 import type { StringMap } from "../model.ts";
 import { modeOf } from "./access-modes.ts";
@@ -12,8 +12,7 @@ const otherContext = (
 ): string | undefined => {
   const volume = world.state.volumes.get(volumeId);
   // Tokens are added to it on the way; whether they may be is the token rules' business.
-  const { [tokensKey]: _, ...own } = volumeContext;
-  return volume === undefined || sameValue(volume.context, own)
+  return volume === undefined || sameValue(volume.context, withoutTokens(volumeContext))
     ? undefined
     : `volume_context of ${volumeId} is not what CreateVolume answered`;
 };
