@@ -15,6 +15,9 @@ export const wideOption: OptionSpec = {
   completes: ["wide"],
 };
 
+/** Only a controller that knows operators by certificates demands it. */
+export const recordedReasonOption: OptionSpec = { flags: "--reason <text>", help: "why, for the record" };
+
 export const isWide = (input: Input): boolean => {
   const output = input.text("output");
   if (output !== undefined && output !== "wide") throw usage(`--output ${output}: there is wide; JSON is --json`);

@@ -8,7 +8,7 @@ import type { Context } from "../../frame/context.ts";
 import { shown } from "../../frame/output.ts";
 import { tableText } from "../../frame/tables.ts";
 import { ago } from "../../words/moment.ts";
-import { usage } from "../option-words.ts";
+import { recordedReasonOption, usage } from "../option-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitReleased, type ReleasedWorkload } from "./await-claims.ts";
 import { claimStates } from "./claim-words.ts";
@@ -98,7 +98,7 @@ export const reconcileClaims: Command = {
     { flags: "--none-live", help: "in place of a list: no workload runs there any more" },
     { flags: "--node <node>", help: "only on this node", completes: "node" },
     { flags: "-A, --all-namespaces", help: "of every namespace; needs --node" },
-    { flags: "--reason <text>", help: "why, for the record" },
+    recordedReasonOption,
     { flags: "--dry-run", help: "say what would be released, and release nothing" },
     noWaitOption,
   ],

@@ -17,7 +17,7 @@ import { detailsText, tableText } from "../../frame/tables.ts";
 import { enumWords } from "../../words/enum-words.ts";
 import { ago, moment } from "../../words/moment.ts";
 import { allPages, pageSize } from "../all-pages.ts";
-import { durationOf, optionWords } from "../option-words.ts";
+import { durationOf, optionWords, recordedReasonOption } from "../option-words.ts";
 import { pluginHealths } from "../plugin/plugin-words.ts";
 import { blockedDetails, blockedInstances, consequenceText, lastErrorText } from "../resource-words.ts";
 import { usageWords } from "../volume/volume-words.ts";
@@ -26,7 +26,6 @@ import { awaitDrained, type DrainRequest } from "./await-drained.ts";
 
 const nodeStates = enumWords<NodeState>(NodeState, "NODE_STATE_");
 const nodeArg = { name: "node", help: "the node's name", completes: "node" } as const;
-const reasonOption = { flags: "--reason <text>", help: "why, for the record" };
 
 const stateWords = (node: Node): string =>
   [nodeStates.of(node.state), node.drained ? "DRAINED" : "", node.blocked === undefined ? "" : "BLOCKED"]
@@ -180,7 +179,7 @@ export const drainNode: Command = {
     "Moving the workloads is the scheduler's work. A drained node stays drained until `node undrain`. Nothing is taken from a running workload, also not at the deadline: it only makes the alarm louder.",
   args: [nodeArg],
   options: [
-    reasonOption,
+    recordedReasonOption,
     { flags: "--stopped", help: "its workloads have been stopped: release what they had" },
     { flags: "--deadline <duration>", help: "when it should be over; past it the node is BLOCKED" },
     noWaitOption,
@@ -210,7 +209,7 @@ export const undrainNode: Command = {
   path: ["node", "undrain"],
   summary: "let a node have claims again",
   args: [nodeArg],
-  options: [reasonOption],
+  options: [recordedReasonOption],
   examples: [{ line: "holdfast node undrain node-a", says: "it takes new claims from now on" }],
   async run({ clients, out }, input) {
     const name = input.arg("node");
@@ -226,7 +225,7 @@ export const forgetNode: Command = {
   path: ["node", "forget"],
   summary: "remove a node that will never come back and that holds nothing",
   args: [nodeArg],
-  options: [reasonOption, { flags: "--dry-run", help: "say what would happen, and do nothing" }],
+  options: [recordedReasonOption, { flags: "--dry-run", help: "say what would happen, and do nothing" }],
   examples: [{ line: "holdfast node forget node-a --dry-run", says: "what would it mean?" }],
   async run({ clients, out }, input) {
     const request = { name: input.arg("node"), reason: input.text("reason") ?? "", dryRun: input.flag("dry-run") };

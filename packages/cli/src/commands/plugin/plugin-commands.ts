@@ -16,6 +16,7 @@ import type { Settings } from "../../frame/settings.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
 import { readSpec } from "../../spec/read-spec.ts";
 import { allPages, pageSize } from "../all-pages.ts";
+import { recordedReasonOption } from "../option-words.ts";
 import { blockedInstances } from "../resource-words.ts";
 import { pluginHealths, pluginRoles, supportWords } from "./plugin-words.ts";
 
@@ -118,15 +119,12 @@ export const statusPlugin: Command = {
   },
 };
 
-/** A controller that knows operators by certificates asks for one. */
-const reasonOption = { flags: "--reason <text>", help: "why, for the record" };
-
 export const profilePlugin: Command = {
   path: ["plugin", "profile"],
   summary: "replace what is known about a CSI driver, from a spec file",
   description: "The fields are those of PluginProfile (docs/plugin-guide.md). Everything left out has its default.",
   args: [pluginArg, { name: "file", help: "the profile, YAML or JSON; - reads standard input", completes: "file" }],
-  options: [reasonOption],
+  options: [recordedReasonOption],
   examples: [{ line: "holdfast plugin profile ebs.csi.aws.com profile.yaml", says: "these limits and no others" }],
   async run(context, input) {
     const name = input.arg("plugin");
@@ -149,7 +147,10 @@ export const deletePlugin: Command = {
   description:
     "With --node the plugin stays, and its instance on that node, which is gone, is missed no more: `expected` counts it no longer.",
   args: [pluginArg],
-  options: [{ flags: "--node <node>", help: "it shall have no instance there", completes: "node" }, reasonOption],
+  options: [
+    { flags: "--node <node>", help: "it shall have no instance there", completes: "node" },
+    recordedReasonOption,
+  ],
   examples: [
     { line: "holdfast plugin delete old.example.com", says: "it would vanish by itself after an hour" },
     { line: "holdfast plugin delete ebs.csi.aws.com --node node-a", says: "nobody misses it there" },
