@@ -21,7 +21,7 @@ import { type AttemptOptions, attemptMiddleware } from "./attempt-client.ts";
 import { beginDeadline } from "./deadline-client.ts";
 import { endedBySignal } from "./ended-by-signal.ts";
 import type { Identity } from "./identity.ts";
-import { type Address, formatAddress, parseAddress } from "./listen-address.ts";
+import { type Address, bareHost, formatAddress, parseAddress } from "./listen-address.ts";
 import { defaultMaxMessageBytes } from "./message-limits.ts";
 
 export interface GrpcChannelOptions {
@@ -71,9 +71,7 @@ export function createGrpcChannel(address: string, options: GrpcChannelOptions =
 /** An address is no name that a client may ask a server for, and Node refuses to. Who the server is is judged by its certificate alone. */
 const nameOfAddresses = "controller.holdfast";
 const tlsOptions = (at: Address): ChannelOptions =>
-  at.kind === "tcp" && isIP(at.host.replace(/^\[|\]$/g, "")) !== 0
-    ? { "grpc.ssl_target_name_override": nameOfAddresses }
-    : {};
+  at.kind === "tcp" && isIP(bareHost(at.host)) !== 0 ? { "grpc.ssl_target_name_override": nameOfAddresses } : {};
 
 /** grpc-js reads a proxy from the environment alone, and hands it on to its connections by these options, which a channel takes too. */
 function proxyOptions(target: string, proxy: string | undefined) {

@@ -31,6 +31,9 @@ export function formatAddress(address: Address): string {
   return address.kind === "unix" ? `unix://${address.path}` : `${address.host}:${address.port}`;
 }
 
+/** As sockets take it: an IPv6 address without its brackets. */
+export const bareHost = (host: string): string => host.replace(/^\[|\]$/g, "");
+
 function isLoopback(host: string): boolean {
   return host === "localhost" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
 }

@@ -1,5 +1,5 @@
 /**
- * Finds the root of a server whose root nobody here has yet, by the pin that came with a token.
+ * Finds the root of a server by the pin that came with a token, for a host that does not have this root yet.
  *
  * PR1 This connection shows who would answer, and carries nothing: it ends when the certificates are there.
  * PR2 What is answered has the pinned key. Whether the server's certificate leads to it is judged by TLS, on the next connection.
@@ -10,7 +10,7 @@ import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls, type DetailedPeerCertificate } from "node:tls";
 import { HoldfastError } from "../errors/holdfast-error.ts";
 import { pinOf } from "../trust/authority.ts";
-import { formatAddress, parseAddress } from "./listen-address.ts";
+import { bareHost, formatAddress, parseAddress } from "./listen-address.ts";
 
 export interface PinnedRootWish {
   readonly address: string;
@@ -90,7 +90,7 @@ const shownChain = (socket: Socket, host: string, timeoutMs: number): Promise<re
 export const findPinnedRoot = async ({ address, pin, proxy, timeoutMs }: PinnedRootWish): Promise<string> => {
   const at = parseAddress(address);
   if (at.kind === "unix") throw unreachable(address, "a unix socket has no TLS");
-  const host = at.host.replace(/^\[|\]$/g, "");
+  const host = bareHost(at.host);
   let chain: readonly X509Certificate[];
   try {
     const socket =

@@ -1,7 +1,7 @@
 /** A small HTTP server that answers a few paths, GET and HEAD alone. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { HoldfastError } from "../errors/holdfast-error.ts";
-import { formatAddress, parseAddress } from "../grpc/listen-address.ts";
+import { bareHost, formatAddress, parseAddress } from "../grpc/listen-address.ts";
 import { type PlainListener, refuseOpenPlaintext } from "../grpc/plain-listener.ts";
 import type { Logger } from "../log/logger.ts";
 
@@ -59,7 +59,7 @@ export function createGetServer({ log, name, answers, hint, plain }: GetServerOp
       refuseOpenPlaintext(address, { ...plain, log });
       return await new Promise((resolve, reject) => {
         server.once("error", (error) => reject(refused(text, error.message)));
-        server.listen(address.port, address.host.replace(/^\[|\]$/g, ""), () => {
+        server.listen(address.port, bareHost(address.host), () => {
           const bound = server.address();
           const port = typeof bound === "object" && bound !== null ? bound.port : address.port;
           resolve(formatAddress({ ...address, port }));

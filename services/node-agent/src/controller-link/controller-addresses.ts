@@ -10,7 +10,7 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import { createLimiter } from "@holdfast/shared/async/limiter";
 import { createNotifier } from "@holdfast/shared/async/notifier";
 import { linkSignals, waitFor } from "@holdfast/shared/async/signals";
-import { formatAddress, parseAddress } from "@holdfast/shared/grpc/listen-address";
+import { bareHost, formatAddress, parseAddress } from "@holdfast/shared/grpc/listen-address";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { createOutage } from "./outage.ts";
 
@@ -105,7 +105,7 @@ export function createControllerAddresses(options: ControllerAddressesOptions): 
       const names: Promise<void>[] = [];
       for (const item of controllers) {
         const address = parseAddress(item);
-        if (address.kind === "unix" || resolve === undefined || isIP(address.host.replace(/^\[|\]$/g, "")) !== 0)
+        if (address.kind === "unix" || resolve === undefined || isIP(bareHost(address.host)) !== 0)
           known.set(item, [{ target: formatAddress(address), name: item }]);
         else names.push(follow(item, address.host, address.port, resolve));
       }
