@@ -4,7 +4,6 @@ import {
   existsSync,
   fdatasync,
   fdatasyncSync,
-  fsyncSync,
   ftruncateSync,
   mkdirSync,
   openSync,
@@ -14,6 +13,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { promisify } from "node:util";
+import { syncDirectory } from "../durable-text.ts";
 
 export interface AuditDisk {
   makeDirectory(directory: string): void;
@@ -33,13 +33,7 @@ export interface AuditDisk {
 const openLasting = (file: string): number => {
   const isNew = !existsSync(file);
   const fd = openSync(file, "a", 0o600);
-  if (!isNew) return fd;
-  const directory = openSync(path.dirname(file), "r");
-  try {
-    fsyncSync(directory);
-  } finally {
-    closeSync(directory);
-  }
+  if (isNew) syncDirectory(path.dirname(file));
   return fd;
 };
 

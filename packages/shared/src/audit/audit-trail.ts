@@ -76,15 +76,15 @@ export const openAuditTrail = (options: AuditTrailOptions): AuditTrail => {
   let safe: Safe = { size: 0, head };
   /** What stands behind `size` has to go first (AT2). */
   let torn = false;
-  /** Lines that somebody waits for are not on disk yet. */
+  /** Lines that a `commit` waits for are not on disk yet. */
   let unsynced = false;
-  /** Anybody ever waits for this trail to be on disk. */
+  /** `commit` was called at least once: this trail is synced. */
   let waitedFor = false;
   /** How often lines were taken back (AT3). */
   let takenBack = 0;
   /** What the next line has to tell first (AT4). */
   let gap: { readonly since: number; readonly code: string; readonly missing: number } | undefined;
-  /** How many lines were missing, by lines of which it is not certain yet that they are on disk. */
+  /** The counts in those lines of a gap that may not be on disk yet. */
   let toldUnsafe: readonly number[] = [];
   let streak: { readonly since: number; readonly code: string; readonly bySync: boolean } | undefined;
   let closed = false;
