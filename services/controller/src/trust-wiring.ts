@@ -6,7 +6,7 @@ import type { Metrics } from "@holdfast/shared/metrics";
 import type { Tracing } from "@holdfast/shared/tracing";
 import { issueLeaf, leafTtlMs } from "@holdfast/shared/trust/authority";
 import type { CertificateKeeper } from "@holdfast/shared/trust/certificate-keeper";
-import { isDirectory } from "@holdfast/shared/trust/credential-dir";
+import { isDirectory } from "@holdfast/shared/trust/credential-files";
 import { renewCertificate } from "@holdfast/shared/trust/renew-certificate";
 import type { ServedService } from "./api/audit/audit-middleware.ts";
 import { addForAgents, createTrustService } from "./api/trust/trust-service.ts";

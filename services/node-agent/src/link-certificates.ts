@@ -14,7 +14,8 @@ import { createChannelCredentials } from "@holdfast/shared/grpc/tls-credentials"
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
 import { createCertificateKeeper } from "@holdfast/shared/trust/certificate-keeper";
-import { hasCredentials, isDirectory, writeCredentials } from "@holdfast/shared/trust/credential-dir";
+import { hasCredentials, writeCredentials } from "@holdfast/shared/trust/credential-dir";
+import { isDirectory } from "@holdfast/shared/trust/credential-files";
 import { renewCertificate } from "@holdfast/shared/trust/renew-certificate";
 import type { AgentConfig } from "./config.ts";
 

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import path from "node:path";
-import { credentialFiles, isUnusable, readCredentialFiles, takeApart } from "../trust/credential-files.ts";
+import { credentialFiles, isUnusable, readCredentialTexts } from "../trust/credential-files.ts";
 import { judgeCredentials } from "../trust/judge-credentials.ts";
 import { certifiedRoles, formatSpiffeId } from "../trust/spiffe-id.ts";
 import { type Finding, fault, fine, warning } from "./finding.ts";
@@ -14,14 +14,13 @@ export interface CertificateExamination {
   readonly now: number;
 }
 
-/** Programs that renew do so after two thirds of the time at the latest. */
+/** Of its time. A renewal that works comes earlier: with less left the certificate is told as about to end. */
 const shareLeft = 0.2;
 
 /** What would keep others from believing this process, now or soon. */
 export function examineCertificates({ at, setting, wanted, now }: CertificateExamination): readonly Finding[] {
   if (at === undefined) return [];
-  const { contents } = readCredentialFiles(at);
-  const texts = isUnusable(contents) ? contents : takeApart(contents);
+  const texts = readCredentialTexts(at);
   const found = isUnusable(texts) ? texts : judgeCredentials(texts, { roles: certifiedRoles });
   if (isUnusable(found))
     return [
@@ -29,7 +28,7 @@ export function examineCertificates({ at, setting, wanted, now }: CertificateExa
         "certificate-files",
         at,
         found.wrong,
-        `correct what writes there, or ${setting}: the service does not start`,
+        `correct the program that writes there, or ${setting}: the service does not start`,
       ),
     ];
   const { leaf, notBefore, notAfter } = found;
@@ -42,7 +41,9 @@ export function examineCertificates({ at, setting, wanted, now }: CertificateExa
     );
   const until = new Date(notAfter).toISOString();
   if (now >= notAfter)
-    problems.push(fault("certificate-expired", at, `ended at ${until}`, "renew it; what renews it has stopped"));
+    problems.push(
+      fault("certificate-expired", at, `ended at ${until}`, "renew it, and start the program again that renews it"),
+    );
   else if (now < notBefore)
     problems.push(
       fault(
@@ -54,7 +55,12 @@ export function examineCertificates({ at, setting, wanted, now }: CertificateExa
     );
   else if (notAfter - now < (notAfter - notBefore) * shareLeft)
     problems.push(
-      warning("certificate-expiring", at, `ends at ${until}`, "look at what renews it, or renew it by hand"),
+      warning(
+        "certificate-expiring",
+        at,
+        `ends at ${until}`,
+        "look at the program that renews it, or renew it by hand",
+      ),
     );
   if (isOpen(at))
     problems.push(

@@ -17,7 +17,6 @@ import {
   readlinkSync,
   renameSync,
   rmSync,
-  statSync,
   symlinkSync,
 } from "node:fs";
 import path from "node:path";
@@ -80,8 +79,6 @@ export const writeCredentials = (directory: string, { chain, key, roots }: Crede
   syncDirectory(directory);
   if (before?.startsWith(generationPrefix) === true) rmSync(path.join(directory, before), { recursive: true });
 };
-
-export const isDirectory = (at: string): boolean => statSync(at, { throwIfNoEntry: false })?.isDirectory() === true;
 
 /** Whether there is anything that a new certificate would replace. */
 export const hasCredentials = (directory: string): boolean =>

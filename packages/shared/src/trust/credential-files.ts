@@ -42,9 +42,11 @@ export function readCredentialFiles(at: string): FoundFiles {
   }
 }
 
+export const isDirectory = (at: string): boolean => statSync(at, { throwIfNoEntry: false })?.isDirectory() === true;
+
 /** The directory in which names change when the files do. */
 export function directoryOf(at: string): string {
-  return statSync(at, { throwIfNoEntry: false })?.isDirectory() === true ? at : path.dirname(at);
+  return isDirectory(at) ? at : path.dirname(at);
 }
 
 export function takeApart(contents: readonly string[]): CredentialTexts | Unusable {
