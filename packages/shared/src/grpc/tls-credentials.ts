@@ -16,15 +16,20 @@ import { createFreshCredentials } from "./fresh-credentials.ts";
 
 type Watcher = Parameters<ServerCredentials["_addWatcher"]>[0];
 
+const materialOf = (keeper: CertificateKeeper) => {
+  const { chain, key, roots } = keeper.current();
+  return { cert: chain, key, ca: roots };
+};
+
 /** The library's own ones of files take no lowest version of TLS and leave resumption on. */
 export function createServerCredentials(keeper: CertificateKeeper): ServerCredentials {
   const watchers = new Map<Watcher, () => void>();
-  const pair = () => {
-    const { chain, key, roots } = keeper.current();
-    return { cert: chain, key, ca: roots };
-  };
-  const context = () => ({ ...pair(), minVersion: "TLSv1.3" as const, secureOptions: constants.SSL_OP_NO_TICKET }); // TC2
-  const { cert, key, ca } = pair();
+  const context = () => ({
+    ...materialOf(keeper),
+    minVersion: "TLSv1.3" as const,
+    secureOptions: constants.SSL_OP_NO_TICKET,
+  }); // TC2
+  const { cert, key, ca } = materialOf(keeper);
   // Should the library ask for something that is not replaced here, the answer is one that demands a certificate.
   const strict = ServerCredentials.createSsl(
     Buffer.from(ca),
@@ -49,13 +54,9 @@ export function createServerCredentials(keeper: CertificateKeeper): ServerCreden
 }
 
 export function createChannelCredentials(keeper: CertificateKeeper): ChannelCredentials {
-  return createFreshCredentials(
-    () => {
-      const { chain, key, roots } = keeper.current();
-      return { cert: chain, key, ca: roots };
-    },
-    { checkServerIdentity: (_host, certificate) => judgeServer(certificate, keeper.current().leaf.id.trustDomain) },
-  );
+  return createFreshCredentials(() => materialOf(keeper), {
+    checkServerIdentity: (_host, certificate) => judgeServer(certificate, keeper.current().leaf.id.trustDomain),
+  });
 }
 
 /** Of a client that has no certificate yet, and one root. Without a trust domain it is that of the server's own certificate. */
