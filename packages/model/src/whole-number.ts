@@ -1,3 +1,3 @@
-/** Of an int64 of the wire. Some plugins answer its largest value for "without a bound"; what a number cannot hold is told as the most that it can. */
+/** Reads an int64 of the wire. Some plugins answer the largest int64 for "without a bound": a value above the largest safe integer becomes that integer. */
 export const wholeNumber = (value: bigint): number =>
   Number(value > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : value);

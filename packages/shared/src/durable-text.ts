@@ -27,7 +27,7 @@ export const writeDurableText = (file: string, text: string, mode = 0o600): void
   syncDirectory(path.dirname(file));
 };
 
-/** On disk when it returns: which names the directory has, and for which files. */
+/** When it returns, the names in the directory are on disk. */
 export const syncDirectory = (directory: string): void => {
   const folder = openSync(directory, "r");
   try {

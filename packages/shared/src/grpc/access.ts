@@ -102,7 +102,7 @@ function notFor(path: string, identity: Identity, roles: readonly Role[]): Holdf
       metadata: { method },
     });
   return permissionDenied(
-    `${formatIdentity(identity)} may not call ${method}, which is for the role ${roles.join(" or ") || "of nobody"}`,
+    `${formatIdentity(identity)} may not call ${method}, which is for ${roles.length === 0 ? "no role" : `the role ${roles.join(" or ")}`}`,
     { method },
   );
 }

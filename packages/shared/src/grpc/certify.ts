@@ -26,7 +26,7 @@ const askOne = async (address: string, key: string, { credentials, proxy, log }:
     throw new HoldfastError({
       kind: "internal",
       reason: "CERTIFICATE_UNUSABLE",
-      message: `the controller at ${address} answered with what is no certificate: ${texts.wrong}`,
+      message: `the controller at ${address} answered with something other than a certificate: ${texts.wrong}`,
     });
   } finally {
     channel.close();

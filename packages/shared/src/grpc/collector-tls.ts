@@ -33,7 +33,7 @@ export function refuseUnfitCollector(endpoint: string | undefined, files: Collec
     complain("otlpKeyFile", `needs ${settings.otlpCertFile} as well`);
 }
 
-/** The files are read for each connection, so that whoever renews a certificate writes there and restarts nothing. */
+/** The files are read for each connection, so that a renewed certificate needs no restart. */
 function material(files: CollectorFiles): TlsMaterial {
   const contentOf = (name: Name): string | undefined => {
     const file = files[name];

@@ -1,7 +1,7 @@
 import type { DrainNodeResponse } from "@holdfast/shared/gen/holdfast/v1/node";
 import { blockedFailure } from "../stuck-failure.ts";
 
-/** Ends a wait for a node to be empty. While any of what is left goes on the wait does; then the one that is blocked is not worth the others. */
+/** Ends the wait for an empty node when every claim that is left is blocked. While one of them goes on, the wait goes on as well. */
 export const failIfAllBlocked = (
   name: string,
   { remaining, remainingCount }: Pick<DrainNodeResponse, "remaining" | "remainingCount">,

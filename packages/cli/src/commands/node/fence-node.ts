@@ -30,7 +30,7 @@ const epochOf = async ({ clients }: Context, name: string, text: string | undefi
   });
 };
 
-/** The fence has come to it, and its detach was tried since: what blocked a claim before, such as its silent agent, the fence ends. */
+/** The fence has reached this claim, and a detach has failed since. A block from before the fence, such as a silent agent, does not count: the fence ends it. */
 const isReached = ({ claimUid, state, lastError }: RemainingClaim, node: Node | undefined): boolean =>
   (claimUid === "" || state === "DETACHING") &&
   (lastError?.at?.getTime() ?? 0) >= (node?.stateSince?.getTime() ?? Number.POSITIVE_INFINITY);

@@ -19,7 +19,7 @@ import { allPages, pageSize } from "../all-pages.ts";
 import { durationOf, millisOf, usage } from "../option-words.ts";
 import { reasonOption } from "../repair/repair-verb.ts";
 
-/** As a host has to write it: the controller knows what it listens on, and whoever asks knows by which name it is reached. */
+/** The address that a host has to write. A controller that listens on every address, or on loopback, does not know its own name: the name is then the one by which this command reached it. */
 export const reachedAt = (agentAddress: string, asked: string): string => {
   const [agents, own] = [parseAddress(agentAddress), parseAddress(asked)];
   if (agents.kind === "unix" || own.kind === "unix") return agentAddress;
