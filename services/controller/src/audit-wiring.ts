@@ -47,7 +47,7 @@ export const wireAudit = async (parts: AuditParts) => {
   return {
     acts,
     /** Around the calls of each service. */
-    around: createAuditMiddleware({ acts, tracing, serialOf: ({ identity }) => identity.certificate?.serial }),
+    around: createAuditMiddleware({ acts, tracing }),
     /** Each call of a plugin, as it ends. */
     onCall(report: CallReport): void {
       measure.onCall(report);

@@ -8,6 +8,7 @@ import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
 import { OrphanKind, RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
 import { createGrpcChannel, createGrpcClient } from "@holdfast/shared/grpc/client";
+import { identityFromMetadata } from "@holdfast/shared/grpc/identity";
 import { createGrpcServer } from "@holdfast/shared/grpc/server";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createFaultyDisk } from "@holdfast/shared/testing/faulty-disk";
@@ -30,6 +31,7 @@ import { createAuditMiddleware } from "./audit-middleware.ts";
 
 const trace = "0af7651916cd43dd8448eb211c80319c";
 const value = "cAnArY-value";
+const certificate = { trustDomain: "test.example", serial: "0a1b", notBefore: 0, notAfter: 2 ** 42, fingerprint: "" };
 
 const serve = async () => {
   const socket = await tempSocket();
@@ -77,7 +79,7 @@ const serve = async () => {
   });
   noted.current = acts.noted;
   const tracing = { currentTraceparent: () => `00-${trace}-b7ad6b7169203331-01` };
-  const around = createAuditMiddleware({ acts, tracing, serialOf: () => "0a1b" });
+  const around = createAuditMiddleware({ acts, tracing });
   const signal = new AbortController().signal;
   const quotas = createQuotaCommands({
     quotas: createQuotaRecords({ store, clock, ids, signal }),
@@ -92,7 +94,7 @@ const serve = async () => {
     clock,
     changed: () => undefined,
   });
-  const server = createGrpcServer({ log });
+  const server = createGrpcServer({ log, identity: (call) => ({ ...identityFromMetadata(call), certificate }) });
   const api = { tracing, scopeOf: () => everything } as unknown as Parameters<typeof createQuotaService>[0];
   server.add(QuotaServiceDefinition, createQuotaService({ ...api, quotas }), {
     middlewares: around(QuotaServiceDefinition),
@@ -247,8 +249,8 @@ describe("where the file cannot be written", () => {
     const { secrets, quotas, faults, down, stored, course } = await serve();
     faults.sync = "EIO";
     down.store = true;
-    for (const asked of [secrets.putSecret(put), quotas.setQuota(setQuota)])
-      await expect(asked).rejects.toMatchObject({
+    for (const ask of [() => secrets.putSecret(put), () => quotas.setQuota(setQuota)])
+      await expect(ask()).rejects.toMatchObject({
         kind: "unavailable",
         reason: "AUDIT_UNAVAILABLE",
         message: expect.stringMatching(/nothing was done.*\(EIO\).*\(STORE_UNAVAILABLE\).*HOLDFAST_AUDIT_DIR/),

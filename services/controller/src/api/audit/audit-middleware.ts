@@ -12,8 +12,6 @@ import { type AnyAuditedRow, auditedMethods } from "./audited-methods.ts";
 export interface AuditMiddlewareDeps {
   readonly acts: Pick<ActAudit, "begin">;
   readonly tracing: Pick<Tracing, "currentTraceparent">;
-  /** Of the certificate that the caller came with; where there is none: undefined. */
-  readonly serialOf: (context: CallContext) => string | undefined;
 }
 
 export interface ServedService {
@@ -33,14 +31,13 @@ const done: ActOutcome = { code: "OK", error: undefined };
 const left: ActOutcome = { code: "CANCELLED", error: undefined };
 
 /** What surrounds the calls of a service: nothing where it has no acts. A service of which a method has no row is not served. */
-/** What surrounds the calls of a service: nothing where it has no acts. A service of which a method has no row is not served. */
-export const createAuditMiddleware = ({ acts, tracing, serialOf }: AuditMiddlewareDeps) => {
+export const createAuditMiddleware = ({ acts, tracing }: AuditMiddlewareDeps) => {
   const begin = (path: string, row: AnyAuditedRow, request: unknown, context: CallContext): Promise<BegunAct> =>
     acts.begin({
       verb: path.slice(path.lastIndexOf("/") + 1),
       method: path,
       who: formatIdentity(context.identity),
-      serial: serialOf(context),
+      serial: context.identity.certificate?.serial,
       subject: row.subject(request),
       reason: row.reason(request),
       request: context.requestId,
