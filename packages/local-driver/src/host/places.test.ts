@@ -35,8 +35,8 @@ it("a file is made, known, and removed; each twice", async () => {
 
 it("the parent is the caller's to make", async () => {
   const deep = path.join(place, "below");
-  for (const making of [rig.places.makeDirectory(deep), rig.places.makeFile(deep)])
-    await expect(making).rejects.toMatchObject({
+  for (const make of [rig.places.makeDirectory, rig.places.makeFile])
+    await expect(make(deep)).rejects.toMatchObject({
       code: "FAILED_PRECONDITION",
       message: `cannot make ${deep}: its parent ${place} is not there; the container orchestrator makes it`,
     });

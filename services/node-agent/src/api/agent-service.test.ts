@@ -133,8 +133,11 @@ describe("a promise", () => {
     ] as const)
       expect(await raise(gen, uid)).toEqual(mine);
     expect(await raise(3n, "later")).toMatchObject({ promisedGen: 3n, vettingUid: "later" });
-    for (const bad of [raise(2n ** 53n, "x"), raise(4n, "x".repeat(129))])
-      await expect(bad).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
+    for (const [gen, vetting] of [
+      [2n ** 53n, "x"],
+      [4n, "x".repeat(129)],
+    ] as const)
+      await expect(raise(gen, vetting)).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
     await expect(raise(4n + 2n ** 20n, "x")).rejects.toMatchObject({ reason: "EPOCH_LEAP" });
     expect(promised).toEqual({ promisedGen: 3, promisedTo: "later" });
   });
