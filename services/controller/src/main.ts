@@ -6,6 +6,7 @@ import { loadConfig } from "@holdfast/shared/config/config";
 import { ConfigError } from "@holdfast/shared/config/config-error";
 import { printFindings } from "@holdfast/shared/doctor/print-findings";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { collectWhenIdle } from "@holdfast/shared/idle-collector";
 import { runUntilSignal } from "@holdfast/shared/lifecycle";
 import { createLogger } from "@holdfast/shared/log/logger";
 import { plainKeys } from "@holdfast/shared/plain-keys";
@@ -81,7 +82,7 @@ if (word === "check") {
   );
   process.exit(64);
 } else {
-  await runUntilSignal(async (_signal, run) => {
+  await runUntilSignal(async (signal, run) => {
     const config = loadConfig(configSchema, process.env);
     refuseUnfitRoots(config, process.env);
     const app = createApp(config, {
@@ -91,6 +92,7 @@ if (word === "check") {
     run.setLogger(app.log);
     refuseDebugging(config.debugRuntime, process, app.log);
     warnOfCliConfig(app.log, process.env);
+    collectWhenIdle(process, signal);
     try {
       await app.start();
     } catch (error) {

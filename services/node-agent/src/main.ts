@@ -4,6 +4,7 @@ import { systemClock } from "@holdfast/shared/async/clock";
 import { warnOfCliConfig } from "@holdfast/shared/config/cli-environment";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { printFindings } from "@holdfast/shared/doctor/print-findings";
+import { collectWhenIdle } from "@holdfast/shared/idle-collector";
 import { exitCodes, runUntilSignal } from "@holdfast/shared/lifecycle";
 import { createLogger } from "@holdfast/shared/log/logger";
 import { plainKeys } from "@holdfast/shared/plain-keys";
@@ -56,6 +57,7 @@ if (word === "check") {
     run.setLogger(app.log);
     refuseDebugging(config.debugRuntime, process, app.log);
     warnOfCliConfig(app.log, process.env);
+    collectWhenIdle(process, signal);
     await app.start(signal);
     return app;
   });
