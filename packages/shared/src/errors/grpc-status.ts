@@ -3,6 +3,7 @@ import { ClientError, ServerError, Status } from "nice-grpc-common";
 import type { ErrorDetails } from "nice-grpc-error-details";
 import { BadRequest, ErrorInfo, PreconditionFailure, RichClientError, RichServerError } from "nice-grpc-error-details";
 import { type ErrorKind, HoldfastError, isHoldfastError } from "./holdfast-error.ts";
+import { withoutStack } from "./without-stack.ts";
 
 export const errorDomain = "holdfast";
 
@@ -71,8 +72,10 @@ const reasonOfKind: Readonly<Record<ErrorKind, string>> = {
 };
 
 /** What leaves a server. Errors that nobody threw on purpose become INTERNAL and say nothing of their inside. */
-export function toServerError(error: unknown): ServerError {
-  if (error instanceof ServerError) return error;
+export const toServerError = (error: unknown): ServerError =>
+  error instanceof ServerError ? error : withoutStack(() => richErrorOf(error));
+
+function richErrorOf(error: unknown): RichServerError {
   const known = isHoldfastError(error) ? error : namedLikeAbort(error);
   if (known === undefined) {
     const detail = ErrorInfo.fromPartial({ reason: "INTERNAL", domain: errorDomain });

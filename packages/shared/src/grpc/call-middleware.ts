@@ -4,7 +4,8 @@
  *
  * C1 Every stage that began ends once, with what the call failed with if it did, whichever stage refused it.
  * C2 Stages, handler and ends run within the call's span. C3 The handler begins when it is the call's turn, and not at all when its caller
- * is gone by then; until it ends the call counts, whether its caller is gone or not.
+ * is gone by then; until it ends the call counts, whether its caller is gone or not. C4 A refusal has its turn too: its answer costs as much
+ * as a small call, and a flood is refused all at once.
  */
 import { context as active } from "@opentelemetry/api";
 import type { CallContext as BareContext, ServerMiddleware, ServerMiddlewareCall } from "nice-grpc-common";
@@ -14,23 +15,31 @@ import type { CallTurns } from "./call-turns.ts";
 import { throwStatus } from "./throw-status.ts";
 import { inContext } from "./trace-attributes.ts";
 
+export type Turns = Readonly<Record<"calls" | "refusals", Pick<CallTurns, "next">>>;
+
 /** The first stage sees the context as the library made it; from then on it holds what the stages before have added. */
 export function callMiddleware(
   spanOf: ServerSpans,
   stages: readonly CallStage[],
-  turns?: Pick<CallTurns, "next">,
+  turns?: Turns,
 ): ServerMiddleware<CallExtension> {
   type Call<Request, Response> = ServerMiddlewareCall<Request, Response, CallExtension>;
 
-  const begin = (
+  const begin = async (
     { method, request }: Pick<Call<unknown, unknown>, "method" | "request">,
     context: CallContext,
     ends: StageEnd[],
-  ): void => {
-    for (const stage of stages) {
-      const end = stage(method, context, request);
-      if (end !== undefined) ends.push(end);
+  ): Promise<void> => {
+    try {
+      for (const stage of stages) {
+        const end = stage(method, context, request);
+        if (end !== undefined) ends.push(end);
+      }
+    } catch (error) {
+      await turns?.refusals.next(context.signal).catch(() => undefined); // C4
+      throw error;
     }
+    await turns?.calls.next(context.signal); // C3
   };
   /** C1 */
   const finish = (ends: readonly StageEnd[], failure: CallFailure | undefined): void => {
@@ -41,8 +50,7 @@ export function callMiddleware(
     const ends: StageEnd[] = [];
     let failure: CallFailure | undefined;
     try {
-      begin(call, context, ends);
-      await turns?.next(context.signal); // C3
+      await begin(call, context, ends);
       const { value } = await call.next(call.request, context).next();
       return value as Response;
     } catch (error) {
@@ -57,8 +65,7 @@ export function callMiddleware(
     const ends: StageEnd[] = [];
     let failure: CallFailure | undefined;
     try {
-      begin(call, context, ends);
-      await turns?.next(context.signal); // C3
+      await begin(call, context, ends);
       return yield* call.next(call.request, context);
     } catch (error) {
       failure = { error };

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from "node:timers/promises";
 import { Metadata } from "nice-grpc";
 import type { CallContext as BareContext, ServerMiddlewareCall } from "nice-grpc-common";
 import { expect, test } from "vitest";
@@ -29,6 +30,23 @@ test("[S1] a call that comes after stop() is refused, although nothing else of a
   const surround = surroundOf();
   expect(await surround.stop(1_000)).toBe(true);
   await expect(call(surround, async () => "x")).rejects.toThrow("going down");
+});
+
+test("refusals leave in the turns of the event loop, a bounded number in each", async () => {
+  const surround = surroundOf();
+  await surround.stop(1_000);
+  let refused = 0;
+  for (let made = 0; made < 300; made += 1)
+    call(surround, async () => "x").catch(() => {
+      refused += 1;
+    });
+  let most = 0;
+  for (let before = 0; before < 300; before = refused) {
+    await turn();
+    most = Math.max(most, refused - before);
+  }
+  // A turn of this test may see the end of one of the queue's and the begin of the next.
+  expect(most).toBeLessThanOrEqual(64);
 });
 
 test("[S2] stop() aborts what runs after the grace, and does not wait for what minds nothing", async () => {

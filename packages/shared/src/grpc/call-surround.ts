@@ -67,6 +67,8 @@ export const defaultMaxConcurrentStreams = 100;
 
 /** Enough for tens of thousands of calls a second, and far from what holds a turn of the event loop up. */
 const callsPerTurn = 16;
+/** A refusal is made of less, and what waits for it takes memory. */
+const refusalsPerTurn = 32;
 
 /** Between the abort of what still runs and the end of its connections: time to send the answer. */
 const lastWordMs = 250;
@@ -91,7 +93,10 @@ export function createCallSurround(options: CallSurroundOptions): CallSurround {
     logStage(log),
   ];
   const gauges = createServerGauges(metrics, address);
-  const turns = createCallTurns({ perTurn: callsPerTurn, onDropped: gauges.dropped });
+  const turns = {
+    calls: createCallTurns({ perTurn: callsPerTurn, onDropped: gauges.dropped }),
+    refusals: createCallTurns({ perTurn: refusalsPerTurn, onDropped: gauges.dropped }),
+  };
   const overload = overloadStage(
     {
       maxInFlight,

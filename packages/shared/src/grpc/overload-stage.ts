@@ -4,6 +4,7 @@
  * could have any number of them under way.
  */
 import { HoldfastError } from "../errors/holdfast-error.ts";
+import { withoutStack } from "../errors/without-stack.ts";
 import { createCallRates } from "./call-rates.ts";
 import type { CallStage } from "./call-stage.ts";
 import { formatIdentity, type Identity } from "./identity.ts";
@@ -97,12 +98,11 @@ function createCounts(): Counts {
   };
 }
 
-function overloaded(whose: string, count: number, what: string): HoldfastError {
-  const message = `${whose}: ${count} ${what} are in flight already; send fewer at once, or again in a moment`;
-  return new HoldfastError({ kind: "exhausted", reason: "OVERLOADED", message });
-}
+const refused = (message: string): HoldfastError =>
+  withoutStack(() => new HoldfastError({ kind: "exhausted", reason: "OVERLOADED", message }));
 
-function tooOften(whose: string, perSecond: number): HoldfastError {
-  const message = `${whose} begins more than ${perSecond} calls a second; send fewer, or again in a moment`;
-  return new HoldfastError({ kind: "exhausted", reason: "OVERLOADED", message });
-}
+const overloaded = (whose: string, count: number, what: string): HoldfastError =>
+  refused(`${whose}: ${count} ${what} are in flight already; send fewer at once, or again in a moment`);
+
+const tooOften = (whose: string, perSecond: number): HoldfastError =>
+  refused(`${whose} begins more than ${perSecond} calls a second; send fewer, or again in a moment`);
