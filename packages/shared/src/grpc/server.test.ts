@@ -547,9 +547,12 @@ test("the message limit holds", async () => {
   expect((await failureOf(client.say({ text: "x".repeat(20_000) }))).kind).toBe("exhausted");
 });
 
-test("reflection lists the services and knows their files", async () => {
+test.each(["v1", "v1alpha"])("reflection (%s) lists the services and knows their files", async (version) => {
   const { channel } = await running({});
-  const reflection = createClient(ServerReflectionService, channel);
+  const { serverReflectionInfo } = ServerReflectionService;
+  const path = serverReflectionInfo.path.replace(".v1.", `.${version}.`) as typeof serverReflectionInfo.path;
+  const definition = { ...ServerReflectionService, serverReflectionInfo: { ...serverReflectionInfo, path } };
+  const reflection = createClient(definition, channel);
   const ask = async (request: ServerReflectionRequest) => {
     for await (const response of reflection.serverReflectionInfo(asIterable(request))) return response;
     throw new Error("no answer");
@@ -559,7 +562,7 @@ test("reflection lists the services and knows their files", async () => {
     .getListServicesResponse()
     ?.getServiceList()
     .map((service) => service.getName());
-  expect(names).toEqual(["holdfast.test.v1.Echo"]);
+  expect(names).toEqual(["holdfast.test.v1.Echo", "grpc.health.v1.Health"]);
   const found = await ask(new ServerReflectionRequest().setFileContainingSymbol("csi.v1.Node"));
   expect(found.getFileDescriptorResponse()?.getFileDescriptorProtoList()).toHaveLength(1);
 });

@@ -147,7 +147,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       if (reflection) {
         const loaded = await loadReflection(names);
         if (loaded === undefined) log.warn("server reflection is off: the descriptors have not been generated");
-        else own.add(loaded.definition, loaded.implementation);
+        else for (const definition of loaded.definitions) own.add(definition, loaded.implementation);
       }
       const port = await bind(
         () =>
