@@ -52,6 +52,14 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 describe("CheckPlacement", () => {
+  it("answers for a workload without a name as for one that has no claim", async () => {
+    await world.claim("holder", "n1", ["a"]);
+    const unnamed = await ask(["a", "b"], { workload: "" });
+    expect(unnamed).toEqual(await ask(["a", "b"], { workload: "new" }));
+    expect(obstaclesOn("n2", unnamed)).not.toEqual([]);
+    expect(await ask(["a", "b"], { workload: "holder" })).not.toEqual(unnamed);
+  });
+
   it("says of every node, in the order of names, that nothing speaks against it", async () => {
     const found = await ask(["a", "b"]);
     expect(found.map(({ node, reasons, score }) => [node, reasons.length, score])).toEqual([

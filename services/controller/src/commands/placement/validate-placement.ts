@@ -22,7 +22,7 @@ const checkNodes = (nodes: readonly string[]): readonly Violation[] => [
 export const validateCheckPlacement = (input: CheckPlacementInput, granted: SecretGrants): void =>
   refuse([
     ...checkId("namespace", input.namespace),
-    ...checkWorkload("workload", input.workload),
+    ...(input.workload === "" ? [] : checkWorkload("workload", input.workload)),
     ...checkCount("claims", input.claims.length, 1),
     ...input.claims
       .slice(0, limits.setMembers)
