@@ -63,6 +63,16 @@ describe("a leaf", () => {
     expect([leaf?.validFromDate.getTime(), leaf?.validToDate.getTime()]).toEqual([now - backdatedMs, now + leafTtlMs]);
   });
 
+  test.each([
+    ["controller/c-1", true],
+    ["controller/c_1", false],
+    ["scheduler/nomad", false],
+  ])("of %s has its ID as the name of a host: %s", async (identity, named) => {
+    const [leaf] = (await leafOf(identity)).chain;
+    const [, id = ""] = identity.split("/");
+    expect(leaf?.checkHost(id)).toBe(named ? id : undefined);
+  });
+
   test("has a serial of its own of 127 random bits, without a leading zero", async () => {
     const serials = await Promise.all(
       Array.from({ length: 20 }, async () => (await leafOf("node/a")).chain[0]?.serialNumber),

@@ -174,6 +174,9 @@ export const readAuthority = async (at: string, wanted: Parameters<typeof checkA
  * AU1. The certificate and those that lead to the root; of a controller the root too, so that a host which knows its pin alone can check
  * it.
  */
+/** An ID may be what no host is called; then clients of other languages have nothing to verify. */
+const hostName = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i;
+
 export const issueLeaf = async (authority: Authority, wish: LeafWish): Promise<readonly string[]> => {
   const { identity, key, ttlMs, now, after } = wish;
   const { trustDomain, chain, root } = authority;
@@ -181,6 +184,7 @@ export const issueLeaf = async (authority: Authority, wish: LeafWish): Promise<r
   const leaf = await makeCertificate({
     kind: server ? "server" : "client",
     uri: formatSpiffeId({ trustDomain, ...identity }),
+    dns: server && hostName.test(identity.name) ? identity.name : undefined,
     subject: "",
     key,
     by: { certificate: chain[0] ?? "", key: authority.key },

@@ -19,6 +19,8 @@ export interface SigningPair {
 export interface CertificateWish {
   readonly kind: CertificateKind;
   readonly uri: string;
+  /** What clients verify that know of no URI: gRPC in most languages. Ours do not look at it. */
+  readonly dns?: string | undefined;
   /** Empty for a leaf: its name is the URI. */
   readonly subject: string;
   /** PEM of the key that is certified: a public key or a private one. */
@@ -87,7 +89,8 @@ const nameConstraints = "2.5.29.30";
 
 const extensionsOf = async (wish: CertificateWish, key: webcrypto.CryptoKey): Promise<Extension[]> => {
   const x509 = await library();
-  const { kind, uri, by, subject } = wish;
+  const { kind, uri, dns, by, subject } = wish;
+  const dnsNames = dns === undefined ? [] : [{ type: "dns", value: dns } as const];
   const signs = kind === "root" || kind === "issuing";
   const { keyCertSign, cRLSign, digitalSignature } = x509.KeyUsageFlags;
   const { serverAuth, clientAuth } = x509.ExtendedKeyUsage;
@@ -99,7 +102,7 @@ const extensionsOf = async (wish: CertificateWish, key: webcrypto.CryptoKey): Pr
     ...(signs ? [] : [new x509.ExtendedKeyUsageExtension(kind === "server" ? [serverAuth, clientAuth] : [clientAuth])]),
     ...(kind === "issuing" ? [new x509.Extension(nameConstraints, true, permittedHost(hostOf(uri)))] : []),
     // RFC 5280 4.2.1.6: critical where the subject is empty.
-    new x509.SubjectAlternativeNameExtension([{ type: "url", value: uri }], subject === ""),
+    new x509.SubjectAlternativeNameExtension([{ type: "url", value: uri }, ...dnsNames], subject === ""),
     await x509.SubjectKeyIdentifierExtension.create(key),
     ...(by === undefined
       ? []
