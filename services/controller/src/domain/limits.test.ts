@@ -45,6 +45,7 @@ describe("limits", () => {
     expect(checkString("f", "x".repeat(128))).toEqual([]);
     expect(checkString("f", "ä".repeat(65))).toHaveLength(1);
     expect(checkString("f", `${"x".repeat(128)}\u0000`)).toHaveLength(2);
+    for (const unfit of ["\u0085", "\u009f", "\ud800"]) expect(checkString("f", `a${unfit}`)).toHaveLength(1);
     expect(checkMap("m", { a: "x".repeat(4095) })).toEqual([]);
     expect(checkMap("m", { a: "x".repeat(4096) })).toHaveLength(1);
     expect(checkMap("m", { "": "x".repeat(4097) })).toHaveLength(2);

@@ -1,5 +1,6 @@
 import {
   byteLength,
+  checkControl,
   checkId,
   checkOptionalId,
   checkString,
@@ -10,13 +11,11 @@ import type { Asked } from "./repair-model.ts";
 
 /** What a person writes about it; a ticket and two sentences. */
 const maxTextBytes = 1024;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for.
-const control = /[\u0000-\u001f\u007f]/;
 
 const checkText = (field: string, text: string, missing: string): readonly Violation[] => [
   ...(text.trim() === "" ? [{ field, description: missing }] : []),
   ...(byteLength(text) > maxTextBytes ? [{ field, description: `is longer than ${maxTextBytes} bytes` }] : []),
-  ...(control.test(text) ? [{ field, description: "must not hold control characters" }] : []),
+  ...checkControl(field, text),
 ];
 
 export const checkRepair = ({ reason, requestId }: Asked): readonly Violation[] => [
