@@ -1,7 +1,9 @@
 /** Requests of the controller's API through its real services, over a store and backends in memory: refused whole, or stored as they were asked. */
 
 import { CallHead } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
+import { TrustServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/trust";
 import { createCallSurround } from "@holdfast/shared/grpc/call-surround";
+import type { Identity } from "@holdfast/shared/grpc/identity";
 import type { GrpcServer } from "@holdfast/shared/grpc/server";
 import { createServedMethods, type ServedMethod } from "@holdfast/shared/grpc/stream/served-methods";
 import { ToldStatus } from "@holdfast/shared/grpc/stream/wire-status";
@@ -11,7 +13,7 @@ import type { TsProtoServiceDefinition } from "nice-grpc";
 import { afterAll, beforeAll } from "vitest";
 import type { SeededRandom } from "../local-driver/seeded-random.ts";
 import { createWorld, type World } from "../support/controller/world.ts";
-import { addWorldServices } from "../support/controller/world-services.ts";
+import { addWorldServices, worldTrustDomain } from "../support/controller/world-services.ts";
 import { type ApiSample, apiSamples } from "./api-corpus.ts";
 import { fuzzTests } from "./fuzz-tests.ts";
 import { otherMessage } from "./mutate-message.ts";
@@ -26,7 +28,14 @@ interface Input {
 }
 
 const log = createMemoryLogger();
-const surround = createCallSurround({ log, address: () => "fuzz" });
+
+const scheduler: Identity = { role: "scheduler", name: "s1" };
+/** Certificates are renewed for those who have one. */
+const node: Identity = {
+  ...({ role: "node", name: "n1" } as const),
+  certificate: { trustDomain: worldTrustDomain, serial: "01", notBefore: 0, notAfter: 1, fingerprint: "" },
+};
+const callerOf = (service: string): Identity => (service === TrustServiceDefinition.fullName ? node : scheduler);
 
 const serve = async (change: Edge) => {
   const world = await createWorld({ nodes: ["n1", "n2"] });
@@ -44,12 +53,11 @@ const serve = async (change: Edge) => {
     const served = createServedMethods({
       definition: definition as TsProtoServiceDefinition,
       implementation: changed as never,
-      surround,
-      peer: { identity: { role: "scheduler", name: "s1" }, "x-holdfast-peer": undefined },
+      surround: createCallSurround({ log, address: () => "fuzz", identity: () => callerOf(fullName) }),
     });
     for (const { name } of Object.values(of)) {
       const method = served.find(`/${fullName}/${name}`);
-      if (method !== undefined) methods.set(name, method);
+      if (method !== undefined) methods.set(`/${fullName}/${name}`, method);
     }
   };
   addWorldServices({ add }, world, log, { currentTraceparent: () => undefined } as never);
@@ -61,8 +69,8 @@ type Answer = { readonly status: string } | { readonly messages: number } | "wai
 
 /** What waits for something that does not come is given up, as its caller would. */
 const ask = async ({ methods }: Served, { sample, bytes }: Input): Promise<Answer> => {
-  const method = methods.get(sample.method);
-  if (method === undefined) throw new Error(`${sample.method} is not served`);
+  const method = methods.get(sample.path);
+  if (method === undefined) throw new Error(`${sample.path} is not served`);
   const gone = new AbortController();
   const caller = { head: CallHead.fromPartial({ seq: 1n }), peer: "fuzz", signal: gone.signal };
   const run = async (): Promise<Answer> => {
@@ -93,12 +101,12 @@ const ask = async ({ methods }: Served, { sample, bytes }: Input): Promise<Answe
 };
 
 const idPattern = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
-const ids = /^(namespace|id|node|snapshot)$/;
+const ids = /^(namespace|namespaces|id|node|snapshot)$/;
 const maps = /^(labels|parameters|mutableParameters|context|segments|inlineSecrets|values)$/;
 
 /** What no request may hold, by the comments of the API alone. */
 const faultIn = (value: unknown, name = ""): string | undefined => {
-  if (typeof value === "bigint" && /(Bytes|^max|epoch)/i.test(name))
+  if (typeof value === "bigint" && /(Bytes|^max|epoch|^volumes$|^snapshots$)/i.test(name))
     return value >= 0n && value <= BigInt(Number.MAX_SAFE_INTEGER) ? undefined : `${name} is ${value}`;
   if (typeof value === "string" && ids.test(name) && value !== "")
     return idPattern.test(value) && !value.includes("..") ? undefined : `${name} is ${JSON.stringify(value)}`;
@@ -179,7 +187,7 @@ fuzzTests<Edge, Input>({
         const unread = typeof answer === "object" && "status" in answer && answer.status.includes("cannot be read");
         return { reached: !unread, accepted: answer === "waits" || "messages" in answer, ...verdict };
       },
-      show: ({ sample, bytes }) => `${sample.method} ${Buffer.from(bytes).toString("base64")}`,
+      show: ({ sample, bytes }) => `${sample.path} ${Buffer.from(bytes).toString("base64")}`,
     };
   },
   planted: [
@@ -207,6 +215,14 @@ fuzzTests<Edge, Input>({
           const { requiredBytes = 0n, limitBytes = 0n } = (range ?? {}) as Record<string, bigint>;
           const most = (value: bigint) => (value > BigInt(Number.MAX_SAFE_INTEGER) ? 0n : value);
           return { requiredBytes: most(requiredBytes), limitBytes: most(limitBytes) };
+        }),
+    ],
+    [
+      "takes a quota below zero for none",
+      (request) =>
+        shortened(request, "limits", (limits) => {
+          const { volumes, ...rest } = (limits ?? {}) as { readonly volumes?: bigint };
+          return volumes !== undefined && volumes < 0n ? { ...rest, volumes: 0n } : limits;
         }),
     ],
     [

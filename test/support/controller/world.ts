@@ -6,6 +6,7 @@ import type { CreateClaimsInput, CreateVolumeInput } from "@holdfast/controller/
 import { createNodeCommands } from "@holdfast/controller/commands/node/node-commands";
 import { createRepairCommands } from "@holdfast/controller/commands/repair/repair-commands";
 import { createSecretCommands } from "@holdfast/controller/commands/secret/secret-commands";
+import { createSnapshotCommands } from "@holdfast/controller/commands/snapshot/snapshot-commands";
 import {
   type ListExternalVolumes,
   listExternalVolumesQuery,
@@ -355,6 +356,7 @@ export const createWorld = async (
       command: commandDeps,
       quotas: createQuotaRecords({ store, clock, ids, signal }),
       commands,
+      snapshots: createSnapshotCommands(commandDeps),
       orphans,
       twoWay,
       repair,
@@ -412,6 +414,9 @@ export const createWorld = async (
     },
     get commands() {
       return controller.commands;
+    },
+    get snapshots() {
+      return controller.snapshots;
     },
     get stats() {
       return controller.stats;

@@ -12,23 +12,27 @@ import { TrustServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/trust";
 import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Implementation } from "@holdfast/shared/grpc/call-context";
 import type { CallMiddleware, GrpcServer } from "@holdfast/shared/grpc/server";
-import type { CompatServiceDefinition } from "nice-grpc";
 import type { ServedService } from "./audit/audit-middleware.ts";
 
-export interface ControllerServices {
-  readonly volumes: Implementation<typeof VolumeServiceDefinition>;
-  readonly claims: Implementation<typeof ClaimServiceDefinition>;
-  readonly nodes: Implementation<typeof NodeServiceDefinition>;
-  readonly plugins: Implementation<typeof PluginServiceDefinition>;
-  readonly snapshots: Implementation<typeof SnapshotServiceDefinition>;
-  readonly placement: Implementation<typeof PlacementServiceDefinition>;
-  readonly repair: Implementation<typeof RepairServiceDefinition>;
-  readonly secrets: Implementation<typeof SecretServiceDefinition>;
-  readonly quotas: Implementation<typeof QuotaServiceDefinition>;
-  readonly grants: Implementation<typeof GrantServiceDefinition>;
-  readonly events: Implementation<typeof EventServiceDefinition>;
-  readonly trust: Implementation<typeof TrustServiceDefinition>;
-}
+/** Every service of the API. */
+export const controllerDefinitions = {
+  volumes: VolumeServiceDefinition,
+  claims: ClaimServiceDefinition,
+  nodes: NodeServiceDefinition,
+  plugins: PluginServiceDefinition,
+  repair: RepairServiceDefinition,
+  snapshots: SnapshotServiceDefinition,
+  placement: PlacementServiceDefinition,
+  secrets: SecretServiceDefinition,
+  quotas: QuotaServiceDefinition,
+  grants: GrantServiceDefinition,
+  events: EventServiceDefinition,
+  trust: TrustServiceDefinition,
+} as const;
+
+type Definitions = typeof controllerDefinitions;
+
+export type ControllerServices = { readonly [Name in keyof Definitions]: Implementation<Definitions[Name]> };
 
 /**
  * Every service of the API is served, also those of which nothing is there yet: they say so. Answers the names of the others. `around`: what
@@ -39,25 +43,10 @@ export const addControllerServices = (
   services: ControllerServices,
   around: (definition: ServedService) => readonly CallMiddleware[],
 ): readonly string[] => {
-  const add = <Definition extends ServedService & CompatServiceDefinition>(
-    definition: Definition,
-    implementation: Implementation<Definition>,
-  ): string => {
-    server.add(definition, implementation, { middlewares: around(definition) });
+  const add = <Name extends keyof Definitions>(name: Name): string => {
+    const definition: Definitions[Name] = controllerDefinitions[name];
+    server.add(definition, services[name], { middlewares: around(definition) });
     return definition.fullName;
   };
-  return [
-    add(VolumeServiceDefinition, services.volumes),
-    add(ClaimServiceDefinition, services.claims),
-    add(NodeServiceDefinition, services.nodes),
-    add(PluginServiceDefinition, services.plugins),
-    add(RepairServiceDefinition, services.repair),
-    add(SnapshotServiceDefinition, services.snapshots),
-    add(PlacementServiceDefinition, services.placement),
-    add(SecretServiceDefinition, services.secrets),
-    add(QuotaServiceDefinition, services.quotas),
-    add(GrantServiceDefinition, services.grants),
-    add(EventServiceDefinition, services.events),
-    add(TrustServiceDefinition, services.trust),
-  ];
+  return (Object.keys(controllerDefinitions) as (keyof Definitions)[]).map(add);
 };
