@@ -1,4 +1,5 @@
 /** The bounds of what callers may send: ids, sizes, shapes. Each check answers every violation it finds. */
+import { holdsControl } from "@holdfast/model/control-characters";
 import { workloadIdFault } from "@holdfast/model/workload-id";
 import { parseSecretRef } from "./secret/secret.ts";
 import type { SecretGrants } from "./secret/secret-scope.ts";
@@ -29,8 +30,6 @@ const fsTypePattern = /^[a-z0-9._-]{1,16}$/;
 const pluginPattern = /^[a-zA-Z0-9]([a-zA-Z0-9._-]{0,61}[a-zA-Z0-9])?$/;
 /** Secrets that came with a volume or a snapshot are named after it: "volume." and its id. */
 const secretNamePattern = /^[a-z0-9]([a-z0-9._-]{0,71}[a-z0-9])?$/;
-/** Half characters too: keys of records hold neither, and a text may become one. */
-const control = /[\p{Cc}\p{Cs}]/u;
 
 const violation = (field: string, description: string): Violation => ({ field, description });
 
@@ -45,7 +44,7 @@ export const byteLength = (text: string): number => {
 };
 
 export const checkControl = (field: string, text: string): readonly Violation[] =>
-  control.test(text) ? [violation(field, "must not hold control characters")] : [];
+  holdsControl(text) ? [violation(field, "must not hold control characters")] : [];
 
 export const checkId = (field: string, id: string): readonly Violation[] => {
   if (id === "") return [violation(field, "is required")];
@@ -102,7 +101,7 @@ export const checkSegments = (field: string, segments: Readonly<Record<string, s
 };
 
 const checkRefForm = (field: string, ref: string): readonly Violation[] =>
-  parseSecretRef(ref) !== undefined && byteLength(ref) <= 512 && !control.test(ref)
+  parseSecretRef(ref) !== undefined && byteLength(ref) <= 512 && !holdsControl(ref)
     ? []
     : [
         violation(
@@ -169,7 +168,7 @@ export const checkCapability = (field: string, capability: VolumeCapability): re
   const flagBytes = mountFlags.reduce((sum, flag) => sum + byteLength(flag), 0);
   if (flagBytes > limits.mountFlagBytes)
     found.push(violation(`${field}.mount_flags`, `hold ${flagBytes} bytes; the most is ${limits.mountFlagBytes}`));
-  if (mountFlags.some((flag) => flag === "" || control.test(flag)))
+  if (mountFlags.some((flag) => flag === "" || holdsControl(flag)))
     found.push(violation(`${field}.mount_flags`, "must not be empty or hold control characters"));
   return [...found, ...checkString(`${field}.volume_mount_group`, volumeMountGroup)];
 };

@@ -1,3 +1,4 @@
+import { holdsControl } from "@holdfast/model/control-characters";
 import { type FieldViolation, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import {
   type AggregateRef,
@@ -9,8 +10,6 @@ import {
 
 export const maxBodyBytes = 1 << 20;
 const maxKeyBytes = 1024;
-/** Control characters part lists inside the stores. */
-const unfitForKeys = /\p{Cc}/u;
 const nameOfPlace = /^[a-z][a-z0-9-]{0,62}$/;
 
 const bodyFault = (body: string): string | undefined => {
@@ -22,7 +21,8 @@ const bodyFault = (body: string): string | undefined => {
 
 const keyFault = (key: string): string | undefined => {
   if (key === "") return "is empty";
-  if (unfitForKeys.test(key) || !key.isWellFormed()) return "has control characters or half characters";
+  // They part lists inside the stores.
+  if (holdsControl(key)) return "has control characters or half characters";
   if (key.length * 3 <= maxKeyBytes) return undefined;
   return Buffer.byteLength(key) > maxKeyBytes ? `is longer than ${maxKeyBytes} bytes` : undefined;
 };

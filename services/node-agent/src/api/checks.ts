@@ -1,4 +1,5 @@
 /** What an order has to be like before anything is written. Every violation is told at once. */
+import { holdsControl } from "@holdfast/model/control-characters";
 import { workloadIdFault } from "@holdfast/model/workload-id";
 import { type FieldViolation, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 
@@ -38,7 +39,7 @@ export function createChecks(): Checks {
     text(field, value) {
       const bytes = Buffer.byteLength(value);
       that(
-        bytes > 0 && bytes <= maxText && !hasControls(value),
+        bytes > 0 && bytes <= maxText && !holdsControl(value),
         field,
         `has to have 1 to ${maxText} bytes without control characters`,
       );
@@ -56,7 +57,7 @@ export function createChecks(): Checks {
       that(bytes <= maxMap, field, `holds ${bytes} bytes, ${maxMap} are allowed`);
       for (const [at, flag] of value.entries()) {
         that(
-          flag !== "" && !hasControls(flag) && !/\s/.test(flag),
+          flag !== "" && !holdsControl(flag) && !/\s/.test(flag),
           `${field}[${at}]`,
           "is empty, or holds a space or a control character",
         );
@@ -66,12 +67,4 @@ export function createChecks(): Checks {
       if (wrong.length > 0) throw invalidArgument(wrong);
     },
   };
-}
-
-function hasControls(text: string): boolean {
-  for (const char of text) {
-    const code = char.codePointAt(0) ?? 0;
-    if (code < 0x20 || code === 0x7f) return true;
-  }
-  return false;
 }

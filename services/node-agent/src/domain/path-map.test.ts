@@ -47,7 +47,7 @@ describe("paths of a plugin's container", () => {
 
   test("plain paths", () => {
     for (const good of ["/csi", "/local/csi", "/a/.b/..c"]) expect(isPlainPath(good), good).toBe(true);
-    for (const bad of ["", "/", "csi", "/csi/", "//csi", "/a//b", "/a/./b", "/a/..", "/a\n", "/a\u0000b"])
+    for (const bad of ["", "/", "csi", "/csi/", "//csi", "/a//b", "/a/./b", "/a/..", "/a\n", "/a\u0000b", "/a\u0085b"])
       expect(isPlainPath(bad), JSON.stringify(bad)).toBe(false);
   });
 });

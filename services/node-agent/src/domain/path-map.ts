@@ -2,6 +2,7 @@
  * One directory under two names: the agent's root as the host has it, and as a plugin's container sees it. Paths of staging
  * and publishing directories are told to a plugin in its own words, and nothing outside of the root has any.
  */
+import { holdsControl } from "@holdfast/model/control-characters";
 import { isUnder } from "./paths.ts";
 
 export interface PathMap {
@@ -31,6 +32,6 @@ export function isPlainPath(path: string): boolean {
     root === "" &&
     components.length > 0 &&
     components.every((part) => part !== "" && part !== "." && part !== "..") &&
-    ![...path].some((char) => char < " " || char === "\u007f")
+    !holdsControl(path)
   );
 }
