@@ -1,33 +1,7 @@
-/** Sound requests of the API, rows for each method of each service: one that has none does not compile. */
+/** Sound requests of the API of the controller. */
 import { type ControllerServices, controllerDefinitions } from "@holdfast/controller/api/controller-services";
-import type { DeepPartial } from "@holdfast/shared/gen/holdfast/v1/common";
 import { generateKey, makeRequest } from "@holdfast/shared/trust/make-certificate";
-
-interface MessageType {
-  fromPartial(value: never): unknown;
-  encode(message: never): { finish(): Uint8Array };
-  decode(bytes: Uint8Array): unknown;
-}
-
-export interface ApiSample {
-  /** `/<service>/<method>`. */
-  readonly path: string;
-  readonly type: MessageType;
-  readonly request: unknown;
-  /** What it holds is stored. */
-  readonly writes: boolean;
-}
-
-type RequestOf<Method> = Method extends (request: infer Request, context: never) => unknown
-  ? DeepPartial<Request>
-  : never;
-type Some<T> = readonly [T, ...T[]];
-type Rows<Service> = {
-  readonly [Method in keyof Service]: { readonly [As in "stored" | "asked"]?: Some<RequestOf<Service[Method]>> } & (
-    | { readonly stored: unknown }
-    | { readonly asked: unknown }
-  );
-};
+import { type RowsOf, samplesOf } from "./samples.ts";
 
 const namespace = "default";
 const ref = { namespace, id: "data" };
@@ -52,7 +26,7 @@ const group = { namespace, id: "both", members: [{ snapshot: "one", volume: "dat
 const window = { startingOffset: 0n, maxResults: 10 };
 const request = await makeRequest(generateKey());
 
-const rows: { readonly [Name in keyof ControllerServices]: Rows<ControllerServices[Name]> } = {
+const rows: RowsOf<ControllerServices> = {
   volumes: {
     createVolume: {
       stored: [
@@ -205,18 +179,4 @@ const rows: { readonly [Name in keyof ControllerServices]: Rows<ControllerServic
   },
 };
 
-type AnyRows = Readonly<Record<string, { readonly [As in "stored" | "asked"]?: readonly unknown[] }>>;
-
-const samplesOf = (name: keyof ControllerServices): readonly ApiSample[] => {
-  const { fullName, methods } = controllerDefinitions[name];
-  return Object.entries<{ readonly name: string; readonly requestType: unknown }>(methods).flatMap(([key, method]) => {
-    const type = method.requestType as MessageType;
-    const { stored = [], asked = [] } = (rows[name] as AnyRows)[key] ?? {};
-    const sample = (one: unknown, writes: boolean): ApiSample => {
-      return { path: `/${fullName}/${method.name}`, type, request: type.fromPartial(one as never), writes };
-    };
-    return [...stored.map((one) => sample(one, true)), ...asked.map((one) => sample(one, false))];
-  });
-};
-
-export const apiSamples = (Object.keys(rows) as (keyof ControllerServices)[]).flatMap(samplesOf);
+export const apiSamples = samplesOf(controllerDefinitions, rows);
