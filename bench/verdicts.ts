@@ -14,6 +14,9 @@ export interface Verdict {
   readonly kind: "count" | "ratio";
 }
 
+/** As `floorHash` has it. A change of bench/floor needs an ADR with the ratios against both. */
+export const frozenFloor = "08a7e9dd7ab57968695cb93d844723aba267f6b3a82c099d6ccd1de4c37622e0";
+
 /** Work that the clock starts (probes, checks of the store) may fall into a run; a call more on the path is a whole one. */
 const stray = 0.1;
 const mostOverhead = 1.5;
