@@ -58,7 +58,7 @@ describe("the event tail", () => {
     stop = new AbortController();
   });
 
-  const seqs = (tail: EventTail, runId: string, seq: number) => tail.recent(runId, seq).map((event) => event.seq);
+  const seqs = (tail: EventTail, runId: string, seq: number) => tail.recent(runId, seq, 99).map((event) => event.seq);
 
   it("keeps the newest events of one process without a gap, or none", async () => {
     const redis = scripted();
@@ -89,6 +89,7 @@ describe("the event tail", () => {
 
     await answered([entry(8), entry(9), entry(10)]);
     expect(seqs(tail, "aaaa", 7)).toEqual([7, 8, 9, 10]);
+    expect(tail.recent("aaaa", 8, 2).map(({ seq }) => seq)).toEqual([8, 9]);
     expect(seqs(tail, "aaaa", 6)).toEqual([]);
 
     // 11 and 12 were pruned before they were read: what comes after does not follow what is kept.
@@ -163,7 +164,7 @@ describe("the event tail", () => {
       expect(tail.arrived.version()).toBe(version);
       await nextTurn();
       expect(tail.arrived.version()).toBe(version + 1);
-      expect(tail.recent("aaaa", 6).map(({ seq, body, own: ours }) => [seq, body, ours])).toEqual([
+      expect(tail.recent("aaaa", 6, 99).map(({ seq, body, own: ours }) => [seq, body, ours])).toEqual([
         [6, "6", true],
         [7, "7", true],
       ]);
@@ -236,7 +237,7 @@ describe("the event tail", () => {
       next.answer([entry(8), entry(9)]);
       await expect.poll(() => seqs(tail, "aaaa", 6), { interval: 1 }).toEqual([6, 7, 8, 9]);
       // Ours is known as ours, though its answer came before an event of others was known.
-      expect(tail.recent("aaaa", 8).map(({ own: ours }) => ours)).toEqual([undefined, true]);
+      expect(tail.recent("aaaa", 8, 99).map(({ own: ours }) => ours)).toEqual([undefined, true]);
     });
 
     it("reads no more often than every few milliseconds, however much others write", async () => {
@@ -261,7 +262,7 @@ describe("the event tail", () => {
       expect(next.from).toBe("0-2");
       next.answer([3, 4, 5, 6, 7].map(entry));
       await expect.poll(() => seqs(tail, "aaaa", 7), { interval: 1 }).toEqual([7]);
-      expect(tail.recent("aaaa", 7).map(({ own: ours }) => ours)).toEqual([undefined]);
+      expect(tail.recent("aaaa", 7, 99).map(({ own: ours }) => ours)).toEqual([undefined]);
     });
 
     it("waits for the answer of a commit whose events were read first, and not for long", async () => {
@@ -274,14 +275,14 @@ describe("the event tail", () => {
       first();
       // The other is not answered in time: what was read is told as it is.
       await time.advance(9);
-      expect(tail.recent("aaaa", 6).map(({ seq, own: ours }) => [seq, ours])).toEqual([[6, true]]);
+      expect(tail.recent("aaaa", 6, 99).map(({ seq, own: ours }) => [seq, ours])).toEqual([[6, true]]);
       await time.advance(1);
       await expect.poll(() => tail.arrived.version(), { interval: 1 }).toBe(version + 2);
       const told = [
         [6, true],
         [7, undefined],
       ];
-      expect(tail.recent("aaaa", 6).map(({ seq, own: ours }) => [seq, ours])).toEqual(told);
+      expect(tail.recent("aaaa", 6, 99).map(({ seq, own: ours }) => [seq, ours])).toEqual(told);
       later();
       await expect.poll(() => time.pending(), { interval: 1 }).toBe(1);
       await time.advance(10);

@@ -30,8 +30,8 @@ export interface SequencedEvent {
 export interface EventTail {
   /** Notified whenever there may be new events, and now and then without, so that watches notice what became of the stream. */
   readonly arrived: Notifier;
-  /** The events of this process from `seq` on, if they are among the newest; none = they have to be read, if there are any. */
-  recent(runId: string, seq: number): readonly SequencedEvent[];
+  /** At most `limit` events of this process from `seq` on, if they are among the newest; none = they have to be read, if there are any. */
+  recent(runId: string, seq: number, limit: number): readonly SequencedEvent[];
   /** A commit of ours is sent. To be called when it was answered, after `committed`, or when no answer is waited for any more. */
   sent(): () => void;
   /** A commit of ours was answered by this process; `last` is the number of its last event. */
@@ -199,10 +199,10 @@ export const startEventTail = (options: EventTailOptions): EventTail => {
 
   return {
     arrived,
-    recent(runId, seq) {
+    recent(runId, seq, limit) {
       const first = ring?.events[0]?.seq;
       if (ring === undefined || first === undefined || ring.runId !== runId || seq < first) return [];
-      return ring.events.slice(seq - first);
+      return ring.events.slice(seq - first, seq - first + limit);
     },
     sent() {
       const over = (): void => {

@@ -1,4 +1,5 @@
 import type { StoredEvent } from "../../domain/store-types.ts";
+import { eventPage } from "../event-page.ts";
 import { eventToken, seqOfToken } from "../event-token.ts";
 import { eventsTrimmed } from "../store-errors.ts";
 import { CallFailure } from "./call-failure.ts";
@@ -12,8 +13,6 @@ export interface WatchEventsOptions {
   readonly after: string;
   readonly signal: AbortSignal;
 }
-
-const pageSize = 500;
 
 /** Numbers have no gaps, so that a gap says what was trimmed; the newest event is never trimmed, so that none at all says it too. */
 const following = (life: string, seq: number, read: readonly SequencedEvent[]): readonly SequencedEvent[] => {
@@ -39,10 +38,10 @@ export async function* watchEvents(options: WatchEventsOptions): AsyncIterable<S
       if ((await connection.connected()).runId !== runId) throw eventsTrimmed(after, "the store was restarted");
       // From the own position on, which is there unless something was trimmed or replaced.
       const from = `0-${Math.max(seq, 1)}`;
-      const reply = await connection.call("XRANGE", stream, from, "+", "COUNT", pageSize + 1);
+      const reply = await connection.call("XRANGE", stream, from, "+", "COUNT", eventPage + 1);
       const events = following(runId, seq, decodeEvents(reply));
       // In a burst of our own commits the read is answered behind them: the tail knows by now whose their events are.
-      const known = tail.recent(runId, events[0]?.seq ?? 0);
+      const known = tail.recent(runId, events[0]?.seq ?? 0, events.length);
       return events.map((event, i) => (known[i]?.own ? { ...event, own: true } : event));
     } catch (error) {
       if (!(error instanceof CallFailure)) throw error;
@@ -53,8 +52,9 @@ export async function* watchEvents(options: WatchEventsOptions): AsyncIterable<S
   for (;;) {
     signal.throwIfAborted();
     const seen = tail.arrived.version();
-    const live = tail.recent(runId, seq + 1);
-    const events = live.length > 0 ? live : ((await read()) ?? []);
+    const live = tail.recent(runId, seq + 1, eventPage + 1);
+    const events = live.length > 0 ? live.slice(0, eventPage) : ((await read()) ?? []);
+    const more = live.length === 0 ? events.length === eventPage : live.length > eventPage;
     for (const event of events) {
       signal.throwIfAborted();
       seq = event.seq;
@@ -62,6 +62,6 @@ export async function* watchEvents(options: WatchEventsOptions): AsyncIterable<S
       const stored = { token: eventToken(runId, seq), type, ref, body };
       yield own === undefined ? stored : { ...stored, own };
     }
-    if (live.length > 0 || events.length < pageSize) await tail.arrived.wait(seen, signal);
+    if (!more) await tail.arrived.wait(seen, signal);
   }
 }

@@ -1,5 +1,6 @@
 import type { Notifier } from "@holdfast/shared/async/notifier";
 import type { AggregateKind, StoredEvent } from "../../domain/store-types.ts";
+import { eventPage } from "../event-page.ts";
 import { eventToken, seqOfToken } from "../event-token.ts";
 import { eventsTrimmed } from "../store-errors.ts";
 import { headOf } from "./sqlite-commit.ts";
@@ -24,8 +25,6 @@ interface EventRow {
   readonly body: string;
 }
 
-const pageSize = 500;
-
 /** Each event once and in order; numbers have no gaps, so that a gap says what was pruned. */
 export async function* watchSqlite({
   db,
@@ -41,7 +40,7 @@ export async function* watchSqlite({
   for (;;) {
     signal.throwIfAborted();
     const seen = changed.version();
-    const rows = db.all<EventRow>("SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?", seq, pageSize);
+    const rows = db.all<EventRow>("SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?", seq, eventPage);
     const first = rows[0]?.seq ?? headOf(db) + 1;
     if (first > seq + 1) throw eventsTrimmed(eventToken(life, seq), "they were pruned", eventToken(life, first - 1));
     for (const row of rows) {
@@ -51,6 +50,6 @@ export async function* watchSqlite({
       const stored = { token: eventToken(life, seq), type: row.type, ref, body: row.body };
       yield isOwn(seq) ? { ...stored, own: true } : stored;
     }
-    if (rows.length < pageSize) await changed.wait(seen, signal);
+    if (rows.length < eventPage) await changed.wait(seen, signal);
   }
 }
