@@ -16,6 +16,7 @@ import {
   volumeStateName,
 } from "../harness/scenario.ts";
 import { until } from "../harness/until.ts";
+import { canLoadSeccomp } from "../support/under-seccomp.ts";
 import { capabilitiesOf, readUnit } from "../support/unit-rights.ts";
 
 const root = process.getuid?.() === 0;
@@ -58,6 +59,9 @@ const capabilitiesHeld = async (pid: number): Promise<number> => {
   return BigInt(`0x${mask}`).toString(2).replaceAll("0", "").length;
 };
 
+const isFiltered = async (pid: number): Promise<boolean> =>
+  /^Seccomp:\t2$/m.test(await readFile(`/proc/${pid}/status`, "utf8"));
+
 const mountsAt = async (place: string): Promise<readonly string[]> =>
   (await readFile("/proc/self/mountinfo", "utf8"))
     .split("\n")
@@ -76,7 +80,7 @@ describe.skipIf(!root)("a volume of the local driver outlives its agent, its dri
   });
   afterAll(() => cluster?.stop());
 
-  it("each service has no capability but those of its unit", async () => {
+  it("each service has no capability but those of its unit, and controller and agent the filter of their containers", async () => {
     const units = ["controller", "node-agent", "local-driver"] as const;
     const started = [cluster.controller(), cluster.node("node-a").agent(), cluster.driver()];
     const held = await Promise.all(started.map(({ pid }) => capabilitiesHeld(pid)));
@@ -86,6 +90,8 @@ describe.skipIf(!root)("a volume of the local driver outlives its agent, its dri
       expect(held[nth], unit).toBeLessThanOrEqual(capabilitiesOf(readUnit(unit)).length);
       expect(held[nth], unit).toBeLessThan(own);
     }
+    const filtered = await Promise.all(started.map(({ pid }) => isFiltered(pid)));
+    expect(filtered).toEqual([canLoadSeccomp, canLoadSeccomp, false]);
   });
 
   const killAgent = async (): Promise<void> => {

@@ -61,7 +61,7 @@ export interface ClusterOptions {
   readonly verifyTokens?: () => TokenMode;
   /** Bind mounts for real: needs root or a user namespace. */
   readonly realMounts?: boolean;
-  /** Each service has the rights alone that its unit in deploy/systemd leaves it. */
+  /** Each service has the rights alone that its unit in deploy/systemd leaves it, and the seccomp profile of its container. */
   readonly rightsOfUnits?: true;
   /** The agents and the local driver run in the mount namespace of that process; asked at each of their starts. */
   readonly mountsOf?: () => number;

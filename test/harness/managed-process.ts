@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { childEnvironment } from "../support/child-environment.ts";
+import { seccompOf } from "../support/under-seccomp.ts";
 import { type UnitName, unitRights } from "../support/unit-rights.ts";
 
 /** A service as a process of its own: started, watched, killed and started again by tests, the demo and the bench. */
@@ -25,7 +26,7 @@ export interface ProcessSpec {
   readonly netns?: string;
   /** Runs it inside the mount namespace of that process. */
   readonly mountsOf?: number;
-  /** With the rights alone that this unit of deploy/systemd leaves it. */
+  /** With the rights alone that this unit of deploy/systemd leaves it, under the seccomp profile of its container. */
   readonly rightsOf?: UnitName;
 }
 
@@ -44,7 +45,8 @@ const wrapped = ({ netns, mountsOf, rightsOf, command }: ProcessSpec): readonly 
     ...(netns === undefined ? [] : [`--net=/run/netns/${netns}`]),
     ...(mountsOf === undefined ? [] : [`--mount=/proc/${mountsOf}/ns/mnt`]),
   ];
-  const started: ProcessSpec["command"] = rightsOf === undefined ? command : [...unitRights(rightsOf), ...command];
+  const started: ProcessSpec["command"] =
+    rightsOf === undefined ? command : [...unitRights(rightsOf), ...seccompOf(rightsOf), ...command];
   return spaces.length === 0 ? started : ["nsenter", ...spaces, "--", ...started];
 };
 
