@@ -81,4 +81,10 @@ describe("what a copy of this host does not have", () => {
     );
     await expect(readHostProof(`exec:${dir}`, systemSources)).rejects.toThrow(ConfigError);
   });
+
+  test("a program is told nothing of this process: no setting, no secret", async () => {
+    process.env["HOLDFAST_CANARY"] = "canary-env";
+    onTestFinished(() => void delete process.env["HOLDFAST_CANARY"]);
+    expect(await systemSources.run("/usr/bin/env")).not.toContain("canary-env");
+  });
 });

@@ -7,6 +7,7 @@
  */
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
+import { bareEnvironment } from "@holdfast/shared/bare-environment";
 import { ConfigError } from "@holdfast/shared/config/config-error";
 import { systemFacts } from "./host-identity.ts";
 
@@ -32,7 +33,8 @@ export const systemSources: ProofSources = {
   read: systemFacts.read,
   run: (program) =>
     new Promise((resolve, reject) => {
-      execFile(program, [], { timeout: programMs, killSignal: "SIGKILL", maxBuffer: mostBytes }, (error, stdout) => {
+      const bounds = { timeout: programMs, killSignal: "SIGKILL", maxBuffer: mostBytes } as const;
+      execFile(program, [], { ...bounds, env: bareEnvironment }, (error, stdout) => {
         if (error === null) resolve(stdout);
         else reject(error);
       });

@@ -1,9 +1,11 @@
-import { spawn } from "node:child_process";
+import childProcess, { type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { bareEnvironment } from "../bare-environment.ts";
 import { type DirectoryLock, takeDirectoryLock } from "./directory-lock.ts";
 
 async function freshDir(): Promise<string> {
@@ -87,6 +89,23 @@ test("where the file cannot be written, as on a full disk, the lock is held all 
   await mkdir(path.join(dir, "lock"));
   await take(dir);
   await expect(take(dir)).rejects.toThrow("another process holds the lock of");
+});
+
+test("flock(1) is told nothing of this process: no setting, no secret", async () => {
+  const environments: SpawnOptions["env"][] = [];
+  const noting = (program: string, args: readonly string[], options: SpawnOptions) => {
+    environments.push(options.env);
+    return spawnAsItWas(program, args, options);
+  };
+  const spawnAsItWas = childProcess.spawn;
+  const spawnBy = (made: unknown): void => {
+    Object.assign(childProcess, { spawn: made });
+    syncBuiltinESMExports();
+  };
+  spawnBy(noting);
+  onTestFinished(() => spawnBy(spawnAsItWas));
+  await take(await freshDir());
+  expect(environments).toEqual([bareEnvironment]);
 });
 
 test("no directory, no lock", async () => {

@@ -12,6 +12,7 @@ import { spawn } from "node:child_process";
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { readFile, readlink, writeFile } from "node:fs/promises";
 import path from "node:path";
+import { bareEnvironment } from "../bare-environment.ts";
 import { processStat } from "./process-stat.ts";
 
 export interface DirectoryLock {
@@ -76,7 +77,7 @@ export async function takeDirectoryLock(directory: string): Promise<DirectoryLoc
 function flock(descriptor: number): Promise<{ readonly code: number | null; readonly complaint: string }> {
   return new Promise((resolve, reject) => {
     const args = ["--nonblock", "--exclusive", "--conflict-exit-code", `${taken}`, "3"];
-    const child = spawn("flock", args, { stdio: ["ignore", "ignore", "pipe", descriptor] });
+    const child = spawn("flock", args, { env: bareEnvironment, stdio: ["ignore", "ignore", "pipe", descriptor] });
     let complaint = "";
     child.stderr?.setEncoding("utf8").on("data", (part: string) => {
       complaint = `${complaint}${part}`.slice(0, 1000);

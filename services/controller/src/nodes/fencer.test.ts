@@ -32,12 +32,12 @@ describe("a program", () => {
   };
 
   it("is told the node and its life on its input, without this process's environment", async () => {
-    process.env["HOLDFAST_CANARY"] = "canary";
+    process.env["HOLDFAST_CANARY"] = "canary-env";
     const answer = await run(`cat >${dir}/input; env >${dir}/env; echo '{"fenced": true, "evidence": "PDU 3 is off"}'`);
     delete process.env["HOLDFAST_CANARY"];
     expect(answer).toEqual({ kind: "fenced", evidence: "PDU 3 is off" });
     expect(JSON.parse(await readFile(path.join(dir, "input"), "utf8"))).toEqual(told);
-    expect(await readFile(path.join(dir, "env"), "utf8")).not.toContain("canary");
+    expect(await readFile(path.join(dir, "env"), "utf8")).not.toContain("canary-env");
   });
 
   it.each([

@@ -8,6 +8,7 @@
  * FE3 A redirect is not followed: the word of another server is nobody's.
  */
 import { spawn } from "node:child_process";
+import { bareEnvironment } from "@holdfast/shared/bare-environment";
 import type { FencerAnswer, FencerAsk } from "../domain/node/fencer.ts";
 import type { Fencer } from "../ports.ts";
 
@@ -44,7 +45,7 @@ const messageOf = ({ node, machineId, bootId, nodeEpoch }: FencerAsk): string =>
 const runProgram = (file: string, input: string, signal: AbortSignal): Promise<FencerAnswer> =>
   new Promise((resolve) => {
     const child = spawn(file, [], {
-      env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
+      env: bareEnvironment,
       stdio: ["pipe", "pipe", "pipe"],
     });
     let [said, complained] = ["", ""];

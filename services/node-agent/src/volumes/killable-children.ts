@@ -6,6 +6,7 @@
  */
 import { spawn } from "node:child_process";
 import type { Clock } from "@holdfast/shared/async/clock";
+import { bareEnvironment } from "@holdfast/shared/bare-environment";
 import type { KillableChildren } from "../ports.ts";
 
 export interface KillableChildrenOptions {
@@ -15,8 +16,6 @@ export interface KillableChildrenOptions {
 }
 
 const maxSaid = 1_024;
-/** Nothing of ours reaches a child: no setting, no secret. */
-const environment = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
 
 export function createKillableChildren({ clock, deadlineMs, budget = 2 }: KillableChildrenOptions): KillableChildren {
   const left = new Map<string, number>();
@@ -31,7 +30,11 @@ export function createKillableChildren({ clock, deadlineMs, budget = 2 }: Killab
     run(volume, command, args) {
       if ((left.get(volume) ?? 0) >= budget) return Promise.resolve({ kind: "hung" }); // C2
       return new Promise((resolve) => {
-        const child = spawn(command, args, { stdio: ["ignore", "ignore", "pipe"], env: environment, detached: true });
+        const child = spawn(command, args, {
+          stdio: ["ignore", "ignore", "pipe"],
+          env: bareEnvironment,
+          detached: true,
+        });
         let said = "";
         let late = false;
         const stopTimer = clock.timer(deadlineMs, () => {
