@@ -14,8 +14,10 @@ export const capabilitiesOf = (unit: string): readonly string[] =>
     .filter((word) => word !== "")
     .map((word) => word.replace(/^CAP_/, "").toLowerCase());
 
-/** The start of a command line that runs the rest with the capabilities of the unit and no way to more. What the unit forbids otherwise is not forbidden. */
+/** The start of a command line that runs the rest with the capabilities of the unit, no way to more, and its limit of core files. What the unit forbids otherwise is not forbidden. */
 export const unitRights = (name: UnitName): readonly [string, ...string[]] => [
+  "prlimit",
+  `--core=${/^LimitCORE=(\d+)$/m.exec(readUnit(name))?.[1] ?? "unlimited"}`,
   "setpriv",
   "--no-new-privs",
   `--bounding-set=${["-all", ...capabilitiesOf(readUnit(name)).map((word) => `+${word}`)].join(",")}`,

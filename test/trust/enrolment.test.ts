@@ -1,6 +1,6 @@
 /** Certificates as they are made, used and denied: a controller with an authority, over real TLS sockets. */
 import { createHash, X509Certificate } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createSecureServer } from "node:http2";
 import path from "node:path";
 import { createServer, type TLSSocket } from "node:tls";
@@ -18,6 +18,7 @@ import { readLeaf } from "@holdfast/shared/trust/leaf";
 import { generateKey, makeCertificate } from "@holdfast/shared/trust/make-certificate";
 import { certifiedRoles } from "@holdfast/shared/trust/spiffe-id";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { formsOf, thereOf } from "../canary/forms.ts";
 import { cliRun } from "../cli/cli-run.ts";
 import { dialAgent } from "../support/controller/dial-agent.ts";
 import { told, trustedController } from "./trusted-controller.ts";
@@ -39,12 +40,17 @@ const identity = { machineId: "m1", bootId: "b1", journalUid: "j1", rootDir: "/r
 
 describe("enrolment", () => {
   test("a host becomes a node by what `node token` prints, once, and registers with its certificate", async () => {
-    const { at, app, enrolArgs, asAda } = await started();
+    const { at, app, enrolArgs, asAda, log } = await started();
     const { args, token } = await enrolArgs("node-a", "a");
     expect(await told(args)).toEqual({ node: "node-a", dir: at("a") });
     const again = await cliRun(args);
     expect([again.code, again.err]).toEqual([4, expect.stringContaining("it was used before")]);
-    expect(again.err).not.toContain(token);
+    const kept = readdirSync(at("state"), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    const files = kept.map((entry) => readFileSync(path.join(entry.parentPath, entry.name), "latin1"));
+    const [hashed, forms] = [createHash("sha256").update(token).digest("hex"), formsOf(token)];
+    expect(files.filter((text) => text.includes(hashed))).not.toEqual([]);
+    for (const text of [...files, JSON.stringify(log.lines), again.err, again.out])
+      expect(thereOf(text, forms)).toEqual([]);
     const agent = dialAgent(app.agentAddress(), {
       credentials: createChannelCredentials(keeperOf(at("a"))),
       node: "node-a",
