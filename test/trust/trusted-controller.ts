@@ -15,8 +15,12 @@ export const told = async (args: readonly string[], address?: string) => {
   return JSON.parse(end.out) as Record<string, string>;
 };
 
-/** `paths`: settings with places below the directory. */
-export const trustedController = async (dir: string, paths: Readonly<Record<string, string>> = {}) => {
+/** `paths`: settings with places below the directory; `settings`: any others. */
+export const trustedController = async (
+  dir: string,
+  paths: Readonly<Record<string, string>> = {},
+  settings: Readonly<Record<string, string>> = {},
+) => {
   const at = (name: string): string => path.join(dir, name);
   await told(["ca", "init", "--trust-domain", "td.test", "--dir", at("ca")]);
   const issue = async (name: string, out: string) => {
@@ -36,6 +40,7 @@ export const trustedController = async (dir: string, paths: Readonly<Record<stri
       HOLDFAST_PLUGIN_DIR: at("plugins"),
       HOLDFAST_TLS_DIR: at("controller"),
       HOLDFAST_CA_DIR: at("ca/issuing"),
+      ...settings,
       ...Object.fromEntries(Object.entries(paths).map(([name, place]) => [name, at(place)])),
     }),
     { log },

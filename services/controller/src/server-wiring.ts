@@ -2,6 +2,7 @@
 import type { Access, Trust } from "@holdfast/shared/grpc/access";
 import { identityFromMetadata, identityOfLocalSocket } from "@holdfast/shared/grpc/identity";
 import { createGrpcServer, type GrpcServer, type ServerCertificates } from "@holdfast/shared/grpc/server";
+import { createStrangerCalls } from "@holdfast/shared/grpc/stranger-calls";
 import { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
 import { createAdminServer } from "@holdfast/shared/http/admin-server";
 import type { Lifecycle } from "@holdfast/shared/lifecycle";
@@ -111,7 +112,7 @@ export const wireServers = (own: ServerParts): Servers => {
   const { config, trust, access, gate, lifecycle, log, metrics, denied } = own;
   const { insecure } = config;
   const opened = openCertificates({ config, log, metrics });
-  const certificates = opened && { ...opened, ...denied };
+  const certificates = opened && { ...opened, ...denied, strangers: createStrangerCalls() };
   const server = createGrpcServer({
     log,
     metrics,
@@ -168,7 +169,7 @@ export const wireServers = (own: ServerParts): Servers => {
         log.info("admin listening", { address: await admin.listen(config.adminListen) });
         return () => admin.stop();
       });
-      await serveDiscovery(config, own);
+      await serveDiscovery(config, { ...own, strangers: certificates?.strangers });
       for (const service of ["", ...services]) server.setServing(service, true);
       for (const service of agentServices) agents.setServing(service, true);
       return at;

@@ -1,6 +1,7 @@
 /** A part of the composition root: what NodePublishVolume is told of workloads, who signs it, and what goes to agents with a permit. */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { ConfigError } from "@holdfast/shared/config/config-error";
+import type { StrangerCalls } from "@holdfast/shared/grpc/stranger-calls";
 import type { Lifecycle } from "@holdfast/shared/lifecycle";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
@@ -43,12 +44,13 @@ export interface DiscoveryParts {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly lifecycle: Pick<Lifecycle, "start">;
+  readonly strangers: StrangerCalls | undefined;
 }
 
 /** Where the public keys are served, if somewhere. */
 export const serveDiscovery = async (
   config: Pick<ControllerConfig, "discoveryListen" | "tokenIssuer" | "insecure">,
-  { signer, log, metrics, lifecycle }: DiscoveryParts,
+  { signer, log, metrics, lifecycle, strangers }: DiscoveryParts,
 ): Promise<void> => {
   const { discoveryListen: address, tokenIssuer: issuer, insecure } = config;
   if (address === undefined) return;
@@ -57,7 +59,7 @@ export const serveDiscovery = async (
       { field: "HOLDFAST_OIDC_LISTEN", description: "nobody is named who issues: set HOLDFAST_TOKEN_ISSUER" },
     ]);
   await lifecycle.start("discovery", async () => {
-    const server = createDiscoveryServer({ signer, issuer, insecure, log, metrics });
+    const server = createDiscoveryServer({ signer, issuer, insecure, strangers, log, metrics });
     log.info("discovery listening", { address: await server.listen(address) });
     return () => server.stop();
   });

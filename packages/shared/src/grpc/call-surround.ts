@@ -21,6 +21,7 @@ import { logStage, shuttingDownReason } from "./log-stage.ts";
 import { metricsStage } from "./metrics-stage.ts";
 import { overloadStage } from "./overload-stage.ts";
 import { createServerGauges } from "./server-metrics.ts";
+import type { StrangerCalls } from "./stranger-calls.ts";
 import { strangerStage } from "./stranger-stage.ts";
 import { createServerSpans } from "./trace-server.ts";
 
@@ -41,8 +42,8 @@ export interface CallSurroundOptions {
   readonly log: Logger;
   readonly metrics?: Metrics;
   readonly identity?: IdentityReader;
-  /** Callers show certificates: one without may call now and then. */
-  readonly certified?: boolean;
+  /** Where callers show certificates: what one without may ask for. */
+  readonly strangers?: StrangerCalls | undefined;
   /** Who may call what. Without it, as on servers of tests and plugins, who reaches the address may call everything. */
   readonly access?: Access;
   readonly limits?: CallLimits;
@@ -84,7 +85,7 @@ export function createCallSurround(options: CallSurroundOptions): CallSurround {
   /** Every call's, in this order. */
   const stages = [
     identityStage(options.identity ?? identityFromMetadata),
-    ...(options.certified === true ? [strangerStage()] : []),
+    ...(options.strangers === undefined ? [] : [strangerStage(options.strangers)]),
     deadlineStage({
       stopping: { streams: stopStreams.signal, unary: stopUnary.signal },
       defaultDeadlineMs,

@@ -34,7 +34,7 @@ export function formatAddress(address: Address): string {
 /** As sockets take it: an IPv6 address without its brackets. */
 export const bareHost = (host: string): string => host.replace(/^\[|\]$/g, "");
 
-function isLoopback(host: string): boolean {
+export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 

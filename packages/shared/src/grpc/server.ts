@@ -28,6 +28,7 @@ import { type Address, formatAddress, parseAddress } from "./listen-address.ts";
 import { defaultMaxMessageBytes } from "./message-limits.ts";
 import { refuseOpenPlaintext } from "./plain-listener.ts";
 import { loadReflection } from "./reflection.ts";
+import { createStrangerCalls, type StrangerCalls } from "./stranger-calls.ts";
 import { createServerCredentials } from "./tls-credentials.ts";
 import { createTlsPeers, type TlsPeerOptions } from "./tls-peers.ts";
 import { clearStaleSocket } from "./unix-socket.ts";
@@ -66,6 +67,8 @@ export interface ServerCertificates
   extends Pick<CertificateIdentityOptions, "isDenied">,
     Pick<TlsPeerOptions, "onDenied"> {
   readonly keeper: CertificateKeeper;
+  /** One for all servers of a process; its own when not given. */
+  readonly strangers?: StrangerCalls;
 }
 
 export type CallMiddleware = ServerMiddleware<object, CallExtension>;
@@ -106,7 +109,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const surround = createCallSurround({
     ...options,
     identity: (call) => readIdentity(call),
-    certified: certificates !== undefined,
+    strangers: certificates && (certificates.strangers ?? createStrangerCalls()),
     address: () => boundTo,
   });
   const server = createServer({

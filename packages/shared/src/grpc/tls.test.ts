@@ -1,13 +1,13 @@
 import tls from "node:tls";
 import { ChannelCredentials, ServerCredentials } from "@grpc/grpc-js";
 import { createServer, Metadata } from "nice-grpc";
-import { HealthDefinition } from "nice-grpc-server-health";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { waitFor } from "../async/signals.ts";
 import { createMemoryLogger } from "../log/logger.ts";
 import { certified } from "../testing/certified.ts";
 import { EchoDefinition } from "../testing/echo-service.ts";
 import { failureOf } from "../testing/failure-of.ts";
+import { healthClient } from "../testing/health-client.ts";
 import { tempSocket } from "../testing/temp-socket.ts";
 import { createTestAuthority, type LeafWish, type TestAuthority } from "../testing/test-authority.ts";
 import { peerHeader } from "./caller-interceptor.ts";
@@ -65,7 +65,7 @@ function clientOf(address: string, credentials: GrpcChannelOptions["credentials"
   const log = createMemoryLogger();
   return {
     echo: createGrpcClient(EchoDefinition, channel, { log, ...(identity === undefined ? {} : { identity }) }),
-    health: createGrpcClient(HealthDefinition, channel, { log }),
+    health: healthClient(channel, log),
   };
 }
 

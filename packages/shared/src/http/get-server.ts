@@ -1,8 +1,9 @@
 /** A small HTTP server that answers a few paths, GET and HEAD alone. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { HoldfastError } from "../errors/holdfast-error.ts";
-import { bareHost, formatAddress, parseAddress } from "../grpc/listen-address.ts";
+import { HoldfastError, isHoldfastError } from "../errors/holdfast-error.ts";
+import { bareHost, formatAddress, isLoopback, parseAddress } from "../grpc/listen-address.ts";
 import { type PlainListener, refuseOpenPlaintext } from "../grpc/plain-listener.ts";
+import type { StrangerCalls } from "../grpc/stranger-calls.ts";
 import type { Logger } from "../log/logger.ts";
 
 export interface GetAnswer {
@@ -22,6 +23,8 @@ export interface GetServerOptions {
   readonly answers: Readonly<Record<string, () => GetAnswer | Promise<GetAnswer>>>;
   /** What there is, for whoever asks for something else. */
   readonly hint: string;
+  /** Where others have certificates: those who ask here have none. A proxy on this host asks for many, and bounds them itself. */
+  readonly strangers?: StrangerCalls | undefined;
   /** It has no TLS. */
   readonly plain: Omit<PlainListener, "log">;
 }
@@ -34,8 +37,11 @@ export interface GetServer {
 
 const maxHeaderSize = 8 * 1024;
 
-export function createGetServer({ log, name, answers, hint, plain }: GetServerOptions): GetServer {
+export function createGetServer({ log, name, answers, hint, strangers, plain }: GetServerOptions): GetServer {
   const server = createServer({ maxHeaderSize }, (request: IncomingMessage, response) => {
+    const tooMany = strangers && refusalOf(strangers, request, response);
+    if (tooMany !== undefined)
+      return send(response.setHeader("retry-after", "1"), { status: 429, body: `${tooMany}\n` });
     const path = (request.url ?? "").split("?")[0] ?? "";
     const answer = Object.hasOwn(answers, path) ? answers[path] : undefined;
     if (answer === undefined) return send(response, { status: 404, body: `${hint}\n` });
@@ -73,6 +79,19 @@ export function createGetServer({ log, name, answers, hint, plain }: GetServerOp
       });
     },
   };
+}
+
+/** Why it is not answered. */
+function refusalOf(strangers: StrangerCalls, request: IncomingMessage, response: ServerResponse): string | undefined {
+  const address = (request.socket.remoteAddress ?? "").replace(/^::ffff:/i, "");
+  if (isLoopback(address === "::1" ? "[::1]" : address)) return undefined;
+  try {
+    response.once("close", strangers.begin(address));
+    return undefined;
+  } catch (error) {
+    if (!isHoldfastError(error)) throw error;
+    return error.message;
+  }
 }
 
 function send(response: ServerResponse, { status, body, type, cache }: GetAnswer): void {

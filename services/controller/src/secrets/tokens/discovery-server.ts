@@ -3,6 +3,7 @@
  * to others without the metrics: it tells nothing that a token does not tell.
  */
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { StrangerCalls } from "@holdfast/shared/grpc/stranger-calls";
 import { createGetServer, type GetAnswer, type GetServer } from "@holdfast/shared/http/get-server";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
@@ -14,6 +15,7 @@ export interface DiscoveryServerOptions {
   /** An https URL without a slash at its end. */
   readonly issuer: string;
   readonly insecure: boolean;
+  readonly strangers?: StrangerCalls | undefined;
   readonly log: Logger;
   readonly metrics: Pick<Metrics, "gauge">;
 }
@@ -30,6 +32,7 @@ export const createDiscoveryServer = ({
   signer,
   issuer,
   insecure,
+  strangers,
   log,
   metrics,
 }: DiscoveryServerOptions): GetServer => {
@@ -59,6 +62,7 @@ export const createDiscoveryServer = ({
     log,
     name: "the discovery server",
     hint: `there are ${discoveryPath} and ${jwksPath}`,
+    strangers,
     // The keys are for everybody to read. A verifier believes them: they have to come to it as they were sent.
     plain: {
       insecure,
