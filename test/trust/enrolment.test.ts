@@ -4,6 +4,8 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createSecureServer } from "node:http2";
 import path from "node:path";
 import { createServer, type TLSSocket } from "node:tls";
+import { configSchema as controllerSchema } from "@holdfast/controller/config";
+import { doctorFindings } from "@holdfast/controller/doctor-wiring";
 import { configSchema } from "@holdfast/node-agent/config";
 import { keepCertificates } from "@holdfast/node-agent/link-certificates";
 import { loadConfig } from "@holdfast/shared/config/config";
@@ -204,6 +206,16 @@ test("where agents reach the controller, no token is made and nothing is revoked
     const { code, err } = await cliRun([...command, ...args], { address: app.agentAddress() });
     expect([code, err]).toEqual([4, expect.stringContaining("PERMISSION_DENIED")]);
   }
+});
+
+test("the doctor of a controller looks at its authority", async () => {
+  const { at } = await started();
+  const paths = { HOLDFAST_STATE_DIR: "state", HOLDFAST_PLUGIN_DIR: "plugins", HOLDFAST_TLS_DIR: "controller" };
+  const env = Object.entries({ ...paths, HOLDFAST_CA_DIR: "ca/issuing" }).map(([name, place]) => [name, at(place)]);
+  const findings = await doctorFindings(loadConfig(controllerSchema, Object.fromEntries(env)), {});
+  expect(findings.filter(({ subject }) => subject === at("ca/issuing"))).toMatchObject([
+    { id: "authority", level: "ok" },
+  ]);
 });
 
 test.each([

@@ -5,6 +5,7 @@ import path from "node:path";
 import { systemClock } from "@holdfast/shared/async/clock";
 import type { Environment } from "@holdfast/shared/config/config";
 import { examineAudit } from "@holdfast/shared/doctor/examine-audit";
+import { examineAuthority } from "@holdfast/shared/doctor/examine-authority";
 import { examineCertificates } from "@holdfast/shared/doctor/examine-certificates";
 import { examineListeners } from "@holdfast/shared/doctor/examine-listeners";
 import { examineSockets } from "@holdfast/shared/doctor/examine-sockets";
@@ -143,6 +144,7 @@ export const doctorFindings = async (config: ControllerConfig, env: Environment)
     wanted: "controller",
     now: systemClock.now(),
   }),
+  ...(await examineAuthority({ at: config.caDir, tlsDir: config.tlsDir, now: systemClock.now() })),
   examineAccess(config),
   ...(await examineStateDir(config.stateDir, "HOLDFAST_STATE_DIR")),
   ...(await examineAudit(config)),

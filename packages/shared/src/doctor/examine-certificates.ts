@@ -15,7 +15,7 @@ export interface CertificateExamination {
 }
 
 /** Of its time. A renewal that works comes earlier: with less left the certificate is told as about to end. */
-const shareLeft = 0.2;
+export const shareLeft = 0.2;
 
 /** What would keep others from believing this process, now or soon. */
 export function examineCertificates({ at, setting, wanted, now }: CertificateExamination): readonly Finding[] {
@@ -62,14 +62,14 @@ export function examineCertificates({ at, setting, wanted, now }: CertificateExa
         "look at the program that renews it, or renew it by hand",
       ),
     );
-  if (isOpen(at))
+  if (isKeyOpen(at))
     problems.push(
       warning("certificate-key-open", at, "everybody on this host may read the key", "chmod o-rwx its file"),
     );
   return problems.length > 0 ? problems : [fine("certificate", at, `is of ${named} until ${until}`)];
 }
 
-const isOpen = (at: string): boolean => {
+export const isKeyOpen = (at: string): boolean => {
   const stat = statSync(at);
   const { mode } = stat.isDirectory() ? statSync(path.join(at, credentialFiles.key)) : stat;
   return (mode & 0o004) !== 0;

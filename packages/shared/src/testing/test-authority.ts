@@ -144,7 +144,11 @@ function authority({ domain, issuer, keys, root, above }: Signer): TestAuthority
 }
 
 /** As cert-manager leaves them. */
-export function writeCredentials(directory: string, leaf: TestLeaf, roots: readonly string[]): void {
+export function writeCredentials(
+  directory: string,
+  leaf: Pick<TestLeaf, "certificate" | "key">,
+  roots: readonly string[],
+): void {
   mkdirSync(directory, { recursive: true });
   writeFileSync(path.join(directory, credentialFiles.key), leaf.key);
   writeFileSync(path.join(directory, credentialFiles.certificate), leaf.certificate);
