@@ -22,9 +22,8 @@ import {
 
 const create = "/holdfast.v1.VolumeService/CreateVolume";
 const watch = "/holdfast.v1.VolumeService/WatchVolumes";
-const streamsOfOneCaller = 2_048;
-/** What is sent and not collected yet included; it was 400 when each held a page of messages. */
-const mostOfOneStreamKiB = 150;
+/** Seconds in which an idle service has given back what it can, on a busy machine too. */
+const secondsToRest = 90;
 const scale = Number(process.env["HOLDFAST_ATTACK_SCALE"] ?? "1");
 const many = (count: number): number => Math.ceil(count * scale);
 
@@ -160,18 +159,19 @@ describe("a caller that wants to use the controller up", () => {
     one.destroy();
   });
 
-  test("leaves no stream open, and takes a bounded memory with so many volumes stored", async () => {
-    const before = await settledKiB(pid, 4);
+  test("leaves no stream open and takes no memory for good, with so many volumes stored", async () => {
+    // The least that it comes down to, once it is idle.
+    const before = await settledKiB(pid, 2 * secondsToRest);
     await resets(cluster.address, create, request, many(10_800));
     await unreadStreams(cluster.address, watch, watching, many(10_000));
-    // What is left running is counted: an idle process does not collect what it let go, so that its size tells of no small leak.
     const open = async () => {
       const text = await (await fetch(health.replace("/healthz", "/metrics"))).text();
       return [...text.matchAll(/^holdfast_grpc_server_streams\{.*\} (\d+)$/gm)].map(([, streams]) => streams);
     };
     await expect.poll(async () => new Set(await open()), { timeout: 20_000 }).toEqual(new Set(["0"]));
-    const after = await settledKiB(pid, 40);
-    figures["again"] = { beforeKiB: before, afterKiB: after };
-    expect(after - before).toBeLessThan(streamsOfOneCaller * mostOfOneStreamKiB);
+    const taken = await residentKiB(pid);
+    const after = await settledKiB(pid, 2 * secondsToRest);
+    figures["again"] = { beforeKiB: before, takenKiB: taken, afterKiB: after };
+    expect(after).toBeLessThanOrEqual(before * 1.1);
   });
 });

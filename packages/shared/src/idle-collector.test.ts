@@ -20,13 +20,13 @@ const world = () => {
   return { state, looks };
 };
 
-test("an idle service collects twice, and not again before it has grown by a tenth", () => {
+test("an idle service collects four times, and not again before it has grown by a tenth", () => {
   const { state, looks } = world();
-  expect(looks(10)).toBe(2);
+  expect(looks(10)).toBe(4);
   state.resident = 110;
   expect(looks(10)).toBe(0);
   state.resident = 111;
-  expect(looks(10)).toBe(2);
+  expect(looks(10)).toBe(4);
 });
 
 test("a service that was busy collects nothing, and later what it owed", () => {
@@ -38,14 +38,14 @@ test("a service that was busy collects nothing, and later what it owed", () => {
   state.busy = 0.5;
   expect(looks(10)).toBe(0);
   state.busy = 0;
-  expect(looks(10)).toBe(1);
+  expect(looks(10)).toBe(3);
 });
 
 test("what a collection left is the measure, however much it is", () => {
   const { state, looks } = world();
   looks(10);
   state.resident = 1000;
-  expect(looks(10)).toBe(2);
+  expect(looks(10)).toBe(4);
   state.resident = 1050;
   expect(looks(10)).toBe(0);
 });

@@ -1,7 +1,7 @@
 /**
  * Node collects garbage when somebody asks for memory. A service that is idle after a burst asks for none and keeps what the burst
- * took, which its host and the limit of its container pay for. So an idle service collects by itself. V8 gives pages back with the
- * second collection: the first one leaves them empty, in its own keeping.
+ * took, which its host and the limit of its container pay for. So an idle service collects by itself. V8 needs several
+ * collections: the first one leaves pages empty in its own keeping, and code that is not used any more goes after it has grown old.
  */
 import { performance } from "node:perf_hooks";
 import { setFlagsFromString } from "node:v8";
@@ -24,7 +24,7 @@ const periodMs = 10_000;
 /** A collection keeps calls waiting for tens of milliseconds: only where few come. */
 const mostBusy = 0.2;
 const growth = 1.1;
-const collections = 2;
+const collections = 4;
 
 /** Answers the look that is made once in each period. */
 export const createIdleCollector = (memory: IdleMemory): (() => void) => {
