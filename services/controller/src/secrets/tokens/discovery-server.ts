@@ -7,7 +7,7 @@ import type { StrangerCalls } from "@holdfast/shared/grpc/stranger-calls";
 import { createGetServer, type GetAnswer, type GetServer } from "@holdfast/shared/http/get-server";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Metrics } from "@holdfast/shared/metrics";
-import type { PublicJwk } from "./token-keys.ts";
+import type { PublicJwk } from "@holdfast/shared/trust/jws";
 import type { TokenSigner } from "./token-signer.ts";
 
 export interface DiscoveryServerOptions {

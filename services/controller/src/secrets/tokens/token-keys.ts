@@ -3,20 +3,10 @@
  * and says by its kind how: ES256 for one on P-256, RS256 for one of RSA. The others are published, so that whoever verifies knows a new key
  * before it signs, and an old one while a token of it lives. A changed file counts at the next use.
  */
-import { createPrivateKey, createPublicKey, hash, type KeyObject } from "node:crypto";
+import { createPrivateKey, type KeyObject } from "node:crypto";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { type PublicJwk, publicJwk, rsaBits } from "@holdfast/shared/trust/jws";
 import { createPrivateFile, linesOf } from "../private-file.ts";
-
-export type TokenAlgorithm = "ES256" | "RS256";
-
-/** As RFC 7517 writes a public key: what whoever verifies has to know, and nothing else. */
-export interface PublicJwk {
-  readonly kty: string;
-  readonly kid: string;
-  readonly alg: TokenAlgorithm;
-  readonly use: "sig";
-  readonly [member: string]: string;
-}
 
 export interface TokenKey {
   readonly key: KeyObject;
@@ -35,21 +25,8 @@ export interface TokenKeyFile {
 }
 
 const line = /^([A-Za-z0-9._-]{1,64})\s+([A-Za-z0-9+/]+={0,2})$/;
-const leastRsaBits = 2048;
-/** Longer ones make tokens of which few fit into a call of CSI. */
-const mostRsaBits = 3072;
-
-/** The members that RFC 7638 makes the thumbprint of, in its order. */
-const thumbprinted = { ES256: ["crv", "kty", "x", "y"], RS256: ["e", "kty", "n"] } as const;
-
 export const tokensUnsigned = (message: string): HoldfastError =>
   new HoldfastError({ kind: "precondition", reason: "TOKENS_UNSIGNED", message });
-
-const algorithmOf = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject) => {
-  if (type === "ec" && details?.namedCurve === "prime256v1") return "ES256";
-  const bits = type === "rsa" ? (details?.modulusLength ?? 0) : 0;
-  return bits >= leastRsaBits && bits <= mostRsaBits ? "RS256" : undefined;
-};
 
 /** Undefined: it is no key, or none that tokens are signed with. */
 const keyFrom = (base64: string): TokenKey | undefined => {
@@ -59,12 +36,8 @@ const keyFrom = (base64: string): TokenKey | undefined => {
   } catch {
     return undefined;
   }
-  const alg = algorithmOf(key);
-  if (alg === undefined) return undefined;
-  const exported: Readonly<Record<string, unknown>> = { ...createPublicKey(key).export({ format: "jwk" }) };
-  const members = Object.fromEntries(thumbprinted[alg].map((name) => [name, String(exported[name])]));
-  const kid = hash("sha256", JSON.stringify(members), "base64url");
-  return { key, jwk: { ...members, kty: String(exported["kty"]), kid, alg, use: "sig" } };
+  const jwk = publicJwk(key);
+  return jwk && { key, jwk };
 };
 
 const parse = (file: string, text: string): TokenKeys => {
@@ -76,7 +49,7 @@ const parse = (file: string, text: string): TokenKeys => {
     const key = base64 === undefined ? undefined : keyFrom(base64);
     if (id === undefined || key === undefined)
       throw tokensUnsigned(
-        `line ${at} of key file ${file} is not "<id> <private key>", with a key on P-256, or of RSA with ${leastRsaBits} to ${mostRsaBits} bits, as base64 of its PKCS#8 DER; correct it`,
+        `line ${at} of key file ${file} is not "<id> <private key>", with a key on P-256, or of RSA with ${rsaBits.least} to ${rsaBits.most} bits, as base64 of its PKCS#8 DER; correct it`,
       );
     if (ids.has(id) || all.some(({ jwk }) => jwk.kid === key.jwk.kid))
       throw tokensUnsigned(`line ${at} of key file ${file} has an id or a key that is there already; take it out`);

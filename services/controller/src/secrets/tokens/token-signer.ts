@@ -4,12 +4,11 @@
  * Token-1 A key is published for as long as a token lives that it signed here, also when it was taken out of the file. Token-2 A token says
  * nothing of the volume's secrets, and is kept nowhere.
  */
-import { sign } from "node:crypto";
-import { promisify } from "node:util";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { type PublicJwk, signJws } from "@holdfast/shared/trust/jws";
 import type { TokenRequest } from "../../domain/plugin/publishing.ts";
-import { type PublicJwk, type TokenKey, type TokenKeyFile, tokensUnsigned } from "./token-keys.ts";
+import { type TokenKeyFile, tokensUnsigned } from "./token-keys.ts";
 
 export interface TokenSubject {
   readonly namespace: string;
@@ -45,20 +44,9 @@ export interface TokenSignerOptions {
 /** Clocks of those who verify may be behind by so much. */
 const skewSeconds = 30;
 
-const signAsync = promisify(sign);
-
-const encoded = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
-
 /** The workload's id comes last, as it alone may hold a colon. */
 export const subjectOf = ({ namespace, workload }: Pick<TokenSubject, "namespace" | "workload">): string =>
   `system:holdfast:workload:${namespace}:${workload}`;
-
-const signed = async ({ key, jwk }: TokenKey, claims: object): Promise<string> => {
-  const text = `${encoded({ alg: jwk.alg, typ: "JWT", kid: jwk.kid })}.${encoded(claims)}`;
-  // RFC 7518: the two numbers of an ES256 signature as they are, and not in DER.
-  const signature = await signAsync("sha256", Buffer.from(text), { key, dsaEncoding: "ieee-p1363" });
-  return `${text}.${signature.toString("base64url")}`;
-};
 
 export const createTokenSigner = ({ keyFile, issuer, clock, uuid }: TokenSignerOptions): TokenSigner => {
   /** By kid: the end of the last token that the key signed, in seconds; 0: none. */
@@ -78,6 +66,7 @@ export const createTokenSigner = ({ keyFile, issuer, clock, uuid }: TokenSignerO
       const { iss, keys } = await ready();
       const iat = nowSeconds();
       const { first } = keys;
+      const header = { typ: "JWT", kid: first.jwk.kid };
       const until = iat + Math.max(...requests.map(({ ttlSeconds }) => ttlSeconds));
       used.set(first.jwk.kid, { jwk: first.jwk, until: Math.max(until, used.get(first.jwk.kid)?.until ?? 0) });
       return await Promise.all(
@@ -85,7 +74,7 @@ export const createTokenSigner = ({ keyFile, issuer, clock, uuid }: TokenSignerO
           const exp = iat + ttlSeconds;
           const times = { iat, nbf: iat - skewSeconds, exp };
           const claims = { iss, sub: subjectOf(subject), aud: [audience], ...times, jti: uuid(), ...subject };
-          return { audience, token: await signed(first, claims), expiresAt: exp * 1000 };
+          return { audience, token: await signJws(first.key, header, claims), expiresAt: exp * 1000 };
         }),
       );
     },
