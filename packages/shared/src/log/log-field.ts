@@ -13,7 +13,7 @@ const maxEntries = 50;
  * last five are those of which CSI says that they may be sensitive; gRPC messages are judged by the same list.
  */
 const secretName =
-  /(^|[_.-])(secrets?|passwords?|passwd|passphrase|tokens?|credentials?|authorization|cookie|private_key|api_key|kek|dek|volume_context|publish_context|parameters|mutable_parameters|mount_flags)$/;
+  /(^|[_.-])(secrets?|passwords?|passwd|passphrase|tokens?|tickets?|credentials?|authorization|cookie|private_key|api_key|kek|dek|volume_context|publish_context|parameters|mutable_parameters|mount_flags)$/;
 
 export function isSecretName(name: string): boolean {
   return secretName.test(name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase());

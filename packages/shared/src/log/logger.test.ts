@@ -43,13 +43,13 @@ describe("fields", () => {
       shown({
         password: "p",
         stageSecrets: { a: "b" },
-        nested: { apiToken: "t", ok: 1 },
+        nested: { apiToken: "t", ticket: "t", ok: 1 },
         list: [{ publish_context: { x: "y" } }],
       }),
     ).toEqual({
       password: struckOut,
       stageSecrets: struckOut,
-      nested: { apiToken: struckOut, ok: 1 },
+      nested: { apiToken: struckOut, ticket: struckOut, ok: 1 },
       list: [{ publish_context: struckOut }],
     });
     for (const name of [

@@ -42,6 +42,13 @@ describe("a request to prepare a workload", () => {
     expect(JSON.stringify(order.volumes)).not.toContain("canary");
   });
 
+  test("a ticket goes with the order, and is in nothing that is journalled", () => {
+    const { order } = read({ ...good, ticket: "canary" });
+    expect(order.ticket).toBe("canary");
+    expect(JSON.stringify([order.volumes, order.claims])).not.toContain("canary");
+    expect(read(good).order.ticket).toBe("");
+  });
+
   const scratch = {
     alias: "scratch",
     capability: {

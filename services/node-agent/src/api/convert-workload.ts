@@ -47,7 +47,7 @@ export function prepareFrom(request: PrepareWorkloadRequest): {
 } {
   const checks = createChecks();
   const name = checkName(checks, request);
-  const { volumes, replaces, requestId } = request;
+  const { volumes, replaces, requestId, ticket } = request;
   checks.that(volumes.length >= 1 && volumes.length <= most.volumes, "volumes", `has to name 1 to ${most.volumes}`);
   const parts = volumes.slice(0, most.volumes).map((volume, i) => volumeFrom(checks, `volumes[${i}]`, volume));
   const aliases = parts.map(({ claim }) => claim.alias);
@@ -65,6 +65,7 @@ export function prepareFrom(request: PrepareWorkloadRequest): {
     ...name,
     replaces,
     requestId,
+    ticket,
     claims: parts.map(({ claim }) => broughtBy(request.workload, claim)),
     volumes: parts.map(({ claim, volume }) => ({ ...volume, volume: broughtBy(request.workload, claim).volume })),
   };

@@ -53,7 +53,11 @@ export function createWorkloadService(
       const name = checkName(checks, request);
       const waitMs = waitFrom(checks, request.waitFor, 0);
       checks.end();
-      const remaining = await workloads.release(name, within(waitMs, context), context.signal);
+      const remaining = await workloads.release(
+        { ...name, ticket: request.ticket },
+        within(waitMs, context),
+        context.signal,
+      );
       return { unmounted: remaining.length === 0, remaining: remaining.map((claim) => claimMessage(claim, node)) };
     },
 

@@ -48,10 +48,10 @@ test("one that is not there is passed over, and the one that answered is asked f
   });
   expect(await claims.watch({ ...name, claimUids: ["u"] }, anyTime)).toMatchObject([{ uid: "u", state: "ACTIVE" }]);
   expect(asked).toEqual(["one", "two", "three"]);
-  await claims.release({ ...name, claimUids: [] }, anyTime);
+  await claims.release({ ...name, claimUids: [], ticket: "" }, anyTime);
   expect(asked.slice(3)).toEqual(["three"]);
   answers["three"] = gone;
-  await expect(claims.release({ ...name, claimUids: [] }, anyTime)).rejects.toMatchObject({
+  await expect(claims.release({ ...name, claimUids: [], ticket: "" }, anyTime)).rejects.toMatchObject({
     kind: "unavailable",
     reason: "CONTROLLER_UNAVAILABLE",
   });
@@ -64,7 +64,7 @@ test("a refusal is an answer: no other is asked", async () => {
     { kind: "unavailable", reason: "STORE_UNVETTED" },
   ] as const) {
     const { claims, asked } = startLink({ one: refusal, two: "OK" });
-    const order = { ...name, claims: [], requestId: "", after: [] };
+    const order = { ...name, claims: [], requestId: "", after: [], ticket: "" };
     await expect(claims.request(order, anyTime)).rejects.toMatchObject(refusal);
     expect(asked).toEqual(["one"]);
   }
@@ -72,23 +72,27 @@ test("a refusal is an answer: no other is asked", async () => {
 
 test("speaks for its own node; queues only behind what it replaces; a watch names lives and asks for nothing", async () => {
   const { claims, requests } = startLink({ one: "OK" });
-  await claims.request({ ...name, claims: [], requestId: "r", after: [] }, anyTime);
-  await claims.request({ ...name, claims: [], requestId: "r", after: ["old"] }, anyTime);
+  await claims.request({ ...name, claims: [], requestId: "r", after: [], ticket: "t" }, anyTime);
+  await claims.request({ ...name, claims: [], requestId: "r", after: ["old"], ticket: "" }, anyTime);
   await claims.watch({ ...name, claimUids: ["u"] }, anyTime);
-  await claims.release({ ...name, claimUids: ["u"] }, anyTime);
+  await claims.release({ ...name, claimUids: ["u"], ticket: "" }, anyTime);
+  await claims.mayRelease({ ...name, ticket: "t" }, anyTime);
+  await claims.release({ ...name, claimUids: [], ticket: "t" }, anyTime);
   expect(requests).toMatchObject([
-    { ...name, node: "node-a", queue: { enabled: false }, afterWorkloads: [] },
+    { ...name, node: "node-a", queue: { enabled: false }, afterWorkloads: [], ticket: "t" },
     { ...name, node: "node-a", queue: { enabled: true }, afterWorkloads: ["old"] },
     { ...name, node: "node-a", claimUids: ["u"] },
     { ...name, node: "node-a", claimUids: ["u"] },
+    { ...name, node: "node-a", ticket: "t", dryRun: true },
+    { ...name, node: "node-a", claimUids: [], ticket: "t" },
   ]);
   const template = VolumeTemplate.fromPartial({ plugin: "csi.example", capacity: { requiredBytes: 10n } });
   const brought = { alias: "scratch", volume: "web-scratch-1", readOnly: false, capability: undefined };
   await claims.request(
-    { ...name, claims: [{ ...brought, template: templateText(template) }], requestId: "r", after: [] },
+    { ...name, claims: [{ ...brought, template: templateText(template) }], requestId: "r", after: [], ticket: "" },
     anyTime,
   );
-  expect(requests[4]).toMatchObject({ claims: [{ alias: "scratch", volume: "", template }] });
+  expect(requests[6]).toMatchObject({ claims: [{ alias: "scratch", volume: "", template }] });
   expect(requests[2]).not.toHaveProperty("claims");
   expect(requests[2]).not.toHaveProperty("queue");
 });

@@ -34,12 +34,13 @@ export function createControllerLinkClaims(options: ControllersToAsk<ClaimsClien
   };
 
   return {
-    request: ({ namespace, workload, claims, requestId, after }, signal) =>
+    request: ({ namespace, workload, claims, requestId, after, ticket }, signal) =>
       requested(
         {
           namespace,
           workload,
           requestId,
+          ticket,
           claims: claims.map(claimSpecMessage),
           // Whoever is replaced is waited for; what stands in the way otherwise is told at once.
           queue: { enabled: after.length > 0 },
@@ -54,8 +55,12 @@ export function createControllerLinkClaims(options: ControllersToAsk<ClaimsClien
         holdMs + callMs,
         signal,
       ),
-    async release({ namespace, workload, claimUids }, signal) {
-      const request = { namespace, workload, node, claimUids: [...claimUids] };
+    async mayRelease({ namespace, workload, ticket }, signal) {
+      const request = { namespace, workload, node, ticket, dryRun: true };
+      await ask((client) => client.releaseClaims(request, { signal, deadlineMs: callMs }), signal);
+    },
+    async release({ namespace, workload, claimUids, ticket }, signal) {
+      const request = { namespace, workload, node, claimUids: [...claimUids], ticket };
       const { claims } = await ask((client) => client.releaseClaims(request, { signal, deadlineMs: callMs }), signal);
       return claims.map(claimSeenFrom);
     },

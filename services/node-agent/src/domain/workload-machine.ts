@@ -45,6 +45,8 @@ export interface WorkloadFailure {
 
 export interface WorkloadState extends WorkloadName {
   readonly phase: WorkloadPhase;
+  /** It was asked for with a ticket, of which nothing is kept. */
+  readonly ticketed?: true;
   /** Salted hash of all that was asked for: shows that a repeat is the same. */
   readonly digest: string;
   readonly volumes: readonly WorkloadVolume[];
@@ -59,7 +61,12 @@ export interface WorkloadState extends WorkloadName {
 /** Durable, as every record of the journal. */
 export type WorkloadRecord = WorkloadName &
   (
-    | { readonly type: "wanted"; readonly digest: string; readonly volumes: readonly WorkloadVolume[] }
+    | {
+        readonly type: "wanted";
+        readonly digest: string;
+        readonly volumes: readonly WorkloadVolume[];
+        readonly ticketed?: true;
+      }
     | { readonly type: "claimed"; readonly claimUids: Readonly<Record<string, string>> }
     | { readonly type: "failed"; readonly failure: WorkloadFailure }
     | { readonly type: "release-wanted" }
@@ -155,8 +162,10 @@ const newWorkload = ({ namespace, workload }: WorkloadName): WorkloadState => ({
 
 const changed = (state: WorkloadState, record: WorkloadRecord, phase: WorkloadPhase): WorkloadState => {
   switch (record.type) {
-    case "wanted":
-      return { ...state, phase, digest: record.digest, volumes: record.volumes };
+    case "wanted": {
+      const { digest, volumes, ticketed } = record;
+      return { ...state, phase, digest, volumes, ...(ticketed === undefined ? {} : { ticketed }) };
+    }
     case "claimed":
       return { ...state, phase, claimUids: record.claimUids };
     case "failed":

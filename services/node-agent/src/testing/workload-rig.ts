@@ -19,6 +19,10 @@ export interface FakeClaims extends ControllerClaims {
   fail(error: HoldfastError | undefined): void;
   /** Rejects with this each release that names no lives. */
   deny(error: HoldfastError | undefined): void;
+  /** From now on the namespace takes tickets, and this one alone is good; undefined: none is. */
+  takeTickets(good: string | undefined): void;
+  /** Calls that came with a ticket, and those that asked whether they may. */
+  readonly tickets: string[];
   /** Requests are answered when the test says so. */
   hold(): () => void;
   set(uid: string, change: Partial<ClaimSeen>): void;
@@ -33,6 +37,7 @@ export interface WorkloadRig {
   readonly claims: FakeClaims;
   readonly clock: ManualClock;
   ledger(): Ledger;
+  logged(): readonly unknown[];
   workloads(): WorkloadManager;
   /** A new life of the agent over the same journal and mounts. */
   restart(options?: { readonly rebooted?: boolean }): Promise<void>;
@@ -47,6 +52,7 @@ export const webOrder = (change: Partial<WorkloadOrder> = {}, ...aliases: readon
     ...webName,
     replaces: [],
     requestId: "",
+    ticket: "",
     claims: names.map((alias) => ({ alias, volume: `vol-${alias}`, readOnly: false, capability: undefined })),
     volumes: names.map((alias) => ({
       alias,
@@ -61,6 +67,7 @@ export const webOrder = (change: Partial<WorkloadOrder> = {}, ...aliases: readon
 export async function startWorkloadRig(): Promise<WorkloadRig> {
   const agent = await startModelAgent();
   const clock = createManualClock();
+  const log = createMemoryLogger();
   let life = new AbortController();
   onTestFinished(() => life.abort(new Error("the test is over")));
   const claims = createFakeClaims(() => agent);
@@ -76,7 +83,7 @@ export async function startWorkloadRig(): Promise<WorkloadRig> {
       hash: (text) => createHash("sha256").update(text).digest("hex"),
       clock,
       random: () => 0.5,
-      log: createMemoryLogger(),
+      log,
       signal: life.signal,
     });
     made.resume();
@@ -89,6 +96,7 @@ export async function startWorkloadRig(): Promise<WorkloadRig> {
     claims,
     clock,
     ledger: agent.ledger,
+    logged: () => log.lines,
     workloads: () => manager,
     async restart(options = {}) {
       life.abort(new Error("the process is gone"));
@@ -109,6 +117,17 @@ function createFakeClaims(agent: () => ModelAgent): FakeClaims {
   const watchers = new Set<() => void>();
   let failure: HoldfastError | undefined;
   let denial: HoldfastError | undefined;
+  let takes: { readonly good: string | undefined } | undefined;
+  const tickets: string[] = [];
+  /** As controllers judge it: nothing but the ticket is held against what is asked. */
+  const judge = (call: string, ticket: string): void => {
+    if (ticket !== "" || call === "may-release") tickets.push(`${call} ${ticket}`.trim());
+    if (failure !== undefined) throw failure;
+    if (denial !== undefined && call !== "request") throw denial;
+    if (takes === undefined || ticket === takes.good) return;
+    const reason = ticket === "" ? "TICKET_REQUIRED" : "TICKET_REFUSED";
+    throw new HoldfastError({ kind: "permission", reason, message: reason });
+  };
   let held: Promise<void> = Promise.resolve();
   const epochs = new Map<string, number>();
 
@@ -138,6 +157,10 @@ function createFakeClaims(agent: () => ModelAgent): FakeClaims {
   const fake: FakeClaims = {
     asked,
     known,
+    tickets,
+    takeTickets(good) {
+      takes = { good };
+    },
     fail(error) {
       failure = error;
       changed();
@@ -175,12 +198,12 @@ function createFakeClaims(agent: () => ModelAgent): FakeClaims {
         .volumes()
         .publish({ ...order, ref, claim: { ...order.claim, oldestLiveEpoch: epoch } }, anyCaller);
     },
-    async request({ namespace, workload, claims, after }) {
+    async request({ namespace, workload, claims, after, ticket }) {
       asked.push(
         `request ${workload} ${claims.map(({ alias }) => alias).join(",")}${after.map((it) => ` after ${it}`).join("")}`,
       );
       await held;
-      if (failure !== undefined) throw failure;
+      judge("request", ticket);
       const here = living({ namespace, workload });
       return claims.map(({ alias, volume }) => {
         const claim = here.find((one) => one.alias === alias) ?? fakeOf({ namespace, workload }, alias, volume);
@@ -205,10 +228,14 @@ function createFakeClaims(agent: () => ModelAgent): FakeClaims {
         });
       }
     },
-    async release({ namespace, workload, claimUids }) {
+    async mayRelease({ ticket }) {
+      judge("may-release", ticket);
+    },
+    async release({ namespace, workload, claimUids, ticket }) {
       asked.push(`release ${workload}${claimUids.map((uid) => ` ${uid}`).join("")}`);
-      if (failure !== undefined) throw failure;
-      if (denial !== undefined && claimUids.length === 0) throw denial;
+      if (claimUids.length === 0) judge("release", ticket);
+      else if (failure !== undefined) throw failure;
+      else if (ticket !== "") throw new Error("lives are named without a ticket");
       const meant = living({ namespace, workload }).filter(
         ({ uid }) => claimUids.length === 0 || claimUids.includes(uid),
       );

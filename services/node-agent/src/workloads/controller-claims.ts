@@ -87,6 +87,8 @@ export interface ControllerClaims {
       readonly claims: readonly WantedClaim[];
       readonly requestId: string;
       readonly after: readonly string[];
+      /** Of the scheduler; empty: none. */
+      readonly ticket: string;
     },
     signal: AbortSignal,
   ): Promise<readonly ClaimSeen[]>;
@@ -95,9 +97,11 @@ export interface ControllerClaims {
     order: WorkloadName & { readonly claimUids: readonly string[] },
     signal: AbortSignal,
   ): Promise<readonly ClaimSeen[]>;
-  /** Wants these claims gone; without uids all of the workload on this node. */
+  /** Wants these claims gone; without uids all of the workload on this node, which may need a ticket. */
   release(
-    order: WorkloadName & { readonly claimUids: readonly string[] },
+    order: WorkloadName & { readonly claimUids: readonly string[]; readonly ticket: string },
     signal: AbortSignal,
   ): Promise<readonly ClaimSeen[]>;
+  /** Rejects where all of the workload may not be wanted gone. Releases nothing. */
+  mayRelease(order: WorkloadName & { readonly ticket: string }, signal: AbortSignal): Promise<void>;
 }

@@ -44,7 +44,7 @@ const prepared = async (...aliases: readonly string[]): Promise<WorkloadView> =>
   return outcome.view;
 };
 const phase = () => rig.ledger().agent().workloads["ns/web"]?.phase;
-const release = (waitMs = 0) => rig.workloads().release(webName, waitMs, anyCaller);
+const release = (waitMs = 0) => rig.workloads().release({ ...webName, ticket: "" }, waitMs, anyCaller);
 
 const brought = (requiredBytes = 10n) => {
   const order = webOrder();
@@ -177,7 +177,7 @@ describe("preparing a workload", () => {
     const next = prepare(webOrder({ replaces: ["old"] }));
     await rig.settle();
     expect(rig.claims.asked).toEqual(["request old data"]);
-    await rig.workloads().release(old, minute, anyCaller);
+    await rig.workloads().release({ ...old, ticket: "" }, minute, anyCaller);
     await rig.settle();
     expect(rig.claims.asked.at(-1)).toBe("request web data after old");
     await rig.claims.permit(uidOf("data"));

@@ -21,6 +21,7 @@ import {
 import type { HostDirs, Ledger, MountTable } from "../ports.ts";
 import type { ClaimSeen, ControllerClaims } from "./controller-claims.ts";
 import { createHeldClaims, type HeldClaims } from "./held-claims.ts";
+import { createReleaseRight } from "./release-right.ts";
 import { givenBack, otherContent, timeIsUp, workloadNotFound } from "./workload-errors.ts";
 import { createWorkloadPrepare, type PrepareOrder } from "./workload-prepare.ts";
 import { createWorkloadUndo, type WorkloadUndoOptions } from "./workload-undo.ts";
@@ -45,12 +46,16 @@ export interface WorkloadOrder extends PrepareOrder {
   readonly volumes: readonly WorkloadVolume[];
 }
 
+export interface ReleaseWish extends WorkloadName {
+  readonly ticket: string;
+}
+
 export interface WorkloadManager {
   /** Goes on with what an earlier life of the agent had begun to take back. */
   resume(): void;
   prepare(order: WorkloadOrder, waitMs: number, caller: AbortSignal): Promise<WorkloadView>;
   /** Answers what is still mounted. */
-  release(name: WorkloadName, waitMs: number, caller: AbortSignal): Promise<readonly ClaimSeen[]>;
+  release(order: ReleaseWish, waitMs: number, caller: AbortSignal): Promise<readonly ClaimSeen[]>;
   get(name: WorkloadName): Promise<WorkloadView>;
   /** Undefined when it is not known (any more). */
   find(name: WorkloadName): Promise<WorkloadView | undefined>;
@@ -144,14 +149,16 @@ export function createWorkloadManager(options: WorkloadManagerOptions): Workload
     });
   });
 
-  const begin = (order: PrepareOrder): Job => {
+  const mayRelease = createReleaseRight({ stateOf, held, claims });
+
+  const begin = (order: PrepareOrder, first: boolean): Job => {
     const life = linkSignals(signal);
     let waitingFor = "";
     const said = (what: string): void => {
       waitingFor = what;
     };
     const job: Job = {
-      done: work.run(order, said, life.signal),
+      done: work.run({ ...order, first }, said, life.signal),
       abort: life.abort,
       waitingFor: () => waitingFor,
     };
@@ -179,14 +186,15 @@ export function createWorkloadManager(options: WorkloadManagerOptions): Workload
     if (state === undefined) {
       const full = ledger.fullBecause();
       if (full !== undefined) throw new HoldfastError({ kind: "exhausted", reason: "JOURNAL_FULL", message: full });
-      await commit({ ...nameOf(order), type: "wanted", digest, volumes: order.volumes });
+      const ticketed = order.ticket === "" ? {} : { ticketed: true as const };
+      await commit({ ...nameOf(order), type: "wanted", digest, volumes: order.volumes, ...ticketed });
     }
     const known = stateOf(order);
     if (known?.phase === "claimed" && views.isPublished(known)) {
       const view = await views.of(known);
       if (view.ready) return await answered(known, view); // O3
     }
-    return jobs.get(workloadKey(order)) ?? begin(order);
+    return jobs.get(workloadKey(order)) ?? begin(order, state === undefined);
   };
 
   /** Who is told of the mounts starts its processes on them: what they had to be restarted for is over. */
@@ -249,12 +257,14 @@ export function createWorkloadManager(options: WorkloadManagerOptions): Workload
       }
     },
 
-    async release(name, waitMs, caller) {
+    async release(wish, waitMs, caller) {
+      const name = nameOf(wish);
+      const ticket = await mayRelease(name, wish.ticket, caller);
       await lanes.run(workloadKey(name), caller, async () => {
         jobs.get(workloadKey(name))?.abort(givenBack(name));
-        if (stateOf(name)?.phase !== "releasing") await commit({ ...nameOf(name), type: "release-wanted" });
+        if (stateOf(name)?.phase !== "releasing") await commit({ ...name, type: "release-wanted" });
       });
-      const attempt = undo.attempt(nameOf(name));
+      const attempt = undo.attempt(name, ticket);
       const until = linkSignals(caller, signal);
       const cancel = clock.timer(waitMs, () => until.abort(new DOMException("the wait is over", "TimeoutError")));
       try {

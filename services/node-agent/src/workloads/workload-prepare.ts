@@ -3,7 +3,8 @@
  * mounted here. Works on whether or not anybody waits; ends when it is ready, has failed, is blocked, or was given back.
  *
  * E1 Nothing is asked of a controller before the wish is journalled (Z1), and a request is never given up in the middle.
- * E2 What may have been made stays owed: only a certain refusal of the first request ends the record without an undo.
+ * E2 What may have been made stays owed: only a certain refusal of the first request ends the record without an undo. One that is about the
+ *    caller says nothing of a request before it.
  * E3 The permits come from the controller, each on its own: no volume waits for another one here.
  */
 import { backoffDelay } from "@holdfast/model/backoff";
@@ -21,6 +22,8 @@ export interface PrepareOrder extends WorkloadName {
   readonly claims: readonly WantedClaim[];
   readonly replaces: readonly string[];
   readonly requestId: string;
+  /** Of the scheduler, in the words of its caller; empty: none. Kept nowhere. */
+  readonly ticket: string;
 }
 
 export interface WorkloadPrepareOptions {
@@ -40,7 +43,11 @@ export interface WorkloadPrepareOptions {
 
 export interface WorkloadPrepare {
   /** Rejects with a HoldfastError that says why it is not ready. `waitingFor` is told what it waits for. */
-  run(order: PrepareOrder, waitingFor: (what: string) => void, signal: AbortSignal): Promise<void>;
+  run(
+    order: PrepareOrder & { readonly first: boolean },
+    waitingFor: (what: string) => void,
+    signal: AbortSignal,
+  ): Promise<void>;
   /** Resolves when no request for claims of the workload is under way. */
   requested(name: WorkloadName): Promise<void>;
 }
@@ -89,18 +96,22 @@ export function createWorkloadPrepare(options: WorkloadPrepareOptions): Workload
     waitingFor("");
   };
 
-  const request = async (order: PrepareOrder, signal: AbortSignal): Promise<readonly ClaimSeen[]> => {
-    const { namespace, workload, requestId, replaces } = order;
+  const request = async (
+    order: PrepareOrder & { readonly first: boolean },
+    signal: AbortSignal,
+  ): Promise<readonly ClaimSeen[]> => {
+    const { namespace, workload, requestId, replaces, ticket } = order;
     signal.throwIfAborted();
     // E1: whoever gives the workload back meanwhile waits for its end, so that nothing is claimed behind a release.
-    const wanted = { namespace, workload, claims: order.claims, requestId, after: replaces };
+    const wanted = { namespace, workload, claims: order.claims, requestId, after: replaces, ticket };
     const asked = claims.request(wanted, options.signal);
     const key = workloadKey(order);
     requests.set(key, asked);
     try {
       return await asked;
     } catch (error) {
-      const certain = isHoldfastError(error) && isUncertain[error.kind] === undefined;
+      const certain =
+        isHoldfastError(error) && isUncertain[error.kind] === undefined && (order.first || error.kind !== "permission");
       if (certain && stateOf(order)?.phase === "wanted") await commit({ namespace, workload, type: "gone" }); // E2
       throw error;
     } finally {

@@ -5,7 +5,7 @@
  * U1 What goes is exactly what is owed: of a workload that failed the claims made for it, of one given back all of them.
  * U2 A controller is told only after the request for the claims has ended: none is made behind the release.
  * U3 The record goes last: with nothing held here, and a controller that has the wish on record.
- * U4 Where the operators let this node ask for no claims, those are given back that the journal knows. Nothing is owed of a workload that
+ * U4 Where this node may ask for no claims, or not without a ticket that still holds, those are given back that the journal knows. Nothing is owed of a workload that
  * was not prepared here; what may have been claimed for another one is asked for until it is let.
  */
 import { backoffDelay } from "@holdfast/model/backoff";
@@ -35,8 +35,8 @@ export interface WorkloadUndoOptions {
 }
 
 export interface WorkloadUndo {
-  /** Begins it, or makes the next attempt come now. Resolves after that attempt, whatever came of it. */
-  attempt(name: WorkloadName): Promise<void>;
+  /** Begins it, or makes the next attempt come now. Resolves after that attempt, whatever came of it. `ticket` is shown to controllers. */
+  attempt(name: WorkloadName, ticket?: string): Promise<void>;
 }
 
 const backoff = { baseMs: 500, capMs: 60_000 };
@@ -45,6 +45,8 @@ interface Undoing {
   /** The end of the round under way, or of the one that comes next. */
   round: PromiseWithResolvers<void>;
   hurry(): void;
+  /** The last one that came; in memory alone. */
+  ticket: string;
 }
 
 export function createWorkloadUndo(options: WorkloadUndoOptions): WorkloadUndo {
@@ -117,7 +119,7 @@ export function createWorkloadUndo(options: WorkloadUndoOptions): WorkloadUndo {
     }
   };
 
-  const tell = async (name: WorkloadName): Promise<void> => {
+  const tell = async (name: WorkloadName, undoing: Undoing): Promise<void> => {
     await requested(name); // U2
     let byLives = false;
     for (let failures = 0; ; failures += 1) {
@@ -125,12 +127,13 @@ export function createWorkloadUndo(options: WorkloadUndoOptions): WorkloadUndo {
       const known = Object.values(state?.claimUids ?? {});
       const claimUids = state?.phase === "undoing" || byLives ? known : [];
       try {
-        told(await claims.release({ ...name, claimUids }, signal));
+        const ticket = claimUids.length === 0 ? undoing.ticket : "";
+        told(await claims.release({ ...name, claimUids, ticket }, signal));
         return;
       } catch (error) {
         signal.throwIfAborted();
         const detail = isHoldfastError(error) ? { reason: error.reason, detail: error.message } : { error };
-        const denied = claimUids.length === 0 && isHoldfastError(error) && error.reason === "PERMISSION_DENIED";
+        const denied = claimUids.length === 0 && isHoldfastError(error) && error.kind === "permission";
         if (denied && state?.volumes.length === 0) {
           options.log.warn("a release was refused, of a workload that was not prepared here", { ...name, ...detail });
           return; // U4
@@ -147,18 +150,19 @@ export function createWorkloadUndo(options: WorkloadUndoOptions): WorkloadUndo {
 
   const run = async (name: WorkloadName, undoing: Undoing): Promise<void> => {
     const phase = stateOf(name)?.phase;
-    await Promise.all([unmountAll(name, undoing), tell(name)]);
+    await Promise.all([unmountAll(name, undoing), tell(name, undoing)]);
     // Given back while it was being undone: then more is owed than before. And a late permit may have come in.
     if (owed(name).length > 0 || stateOf(name)?.phase !== phase) return run(name, undoing);
     await gone(name); // U3
   };
 
   return {
-    async attempt(name) {
+    async attempt(name, ticket = "") {
       const key = workloadKey(name);
       const known = running.get(key);
+      if (known !== undefined && ticket !== "") known.ticket = ticket;
       if (known !== undefined && owed(name).length === 0) return;
-      const undoing: Undoing = known ?? { round: Promise.withResolvers(), hurry: () => undefined };
+      const undoing: Undoing = known ?? { round: Promise.withResolvers(), hurry: () => undefined, ticket };
       const { promise } = undoing.round;
       undoing.hurry();
       if (known === undefined) {

@@ -72,6 +72,23 @@ describe("the claims that an agent asks for", () => {
     expect(states(await request({ claimUids }))).toEqual(["data:ACTIVE"]);
   });
 
+  test("are not given back by the question whether they may be; lives are named without a ticket", async () => {
+    await world.makeVolume("data");
+    await request({ claims: [{ volume: "data" }] });
+    await world.idle();
+    expect(await release({ dryRun: true })).toEqual([]);
+    await world.idle();
+    const [mine] = await request({ claims: [{ volume: "data" }] });
+    expect(states([mine as Claim])).toEqual(["data:ACTIVE"]);
+    const lives = { claimUids: [mine?.uid ?? ""], ticket: "t" };
+    for (const call of [request(lives), release(lives)])
+      expect(await failure(call)).toEqual({ reason: "INVALID_ARGUMENT", fields: ["ticket"] });
+    expect(await failure(release({ dryRun: true, node: "" }))).toEqual({
+      reason: "INVALID_ARGUMENT",
+      fields: ["node"],
+    });
+  });
+
   test("are all or nothing, and the same for the same content", async () => {
     await world.makeVolume("a");
     expect(await failure(request({ claims: [{ volume: "a" }, { volume: "none" }] }))).toMatchObject({

@@ -30,6 +30,7 @@ export const createLinkClaims = (deps: ApiDeps): Pick<AgentLink, "requestClaims"
       if (request[field].length > 0)
         checks.complain(field === "claims" ? field : "after_workloads", "has to be empty with claim_uids");
     if (request.queue !== undefined) checks.complain("queue", "has to be absent with claim_uids");
+    refuseTicketOfLives(request, checks);
     const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
     refuseAll(checks, () => validateSelection(selection));
     const here = async () => (await commands.selectClaims(selection)).filter(({ claim }) => claim.node === node);
@@ -55,7 +56,10 @@ export const createLinkClaims = (deps: ApiDeps): Pick<AgentLink, "requestClaims"
       const selection = selectionOf(request);
       checkNode(request.node, checks);
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
+      refuseTicketOfLives(request, checks);
       refuseAll(checks, () => validateSelection(selection));
+      // Whether the node may ask was judged before.
+      if (request.dryRun) return { claims: [] };
       const caller = callerOf(deps, context, "ReleaseClaims");
       const release = async () => {
         // Claims of the workload on other nodes are not this node's to give back.
@@ -81,6 +85,14 @@ const onlyNewStorage = (field: string, template: VolumeTemplate | undefined, che
   if (Object.keys(template.secrets).length > 0) checks.complain(`${field}.secrets`, `${instead}, with stored secrets`);
   for (const source of ["snapshot", "volume"] as const)
     if (template[source] !== undefined) checks.complain(`${field}.${source}`, instead);
+};
+
+/** Lives of its own a node names without one. */
+const refuseTicketOfLives = (
+  { ticket, claimUids }: { readonly ticket: string; readonly claimUids: readonly string[] },
+  checks: Checks,
+): void => {
+  if (ticket !== "" && claimUids.length > 0) checks.complain("ticket", "has to be empty with claim_uids");
 };
 
 const checkNode = (node: string, checks: Checks): void => {
