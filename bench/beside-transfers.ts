@@ -1,5 +1,5 @@
 import path from "node:path";
-import { wireAccess } from "@holdfast/controller/access-wiring";
+import { noGrants, wireAccess } from "@holdfast/controller/access-wiring";
 import { createAgentStreams } from "@holdfast/controller/nodes/agent-streams";
 import { createLinkService } from "@holdfast/controller/nodes/link-service";
 import { systemClock } from "@holdfast/shared/async/clock";
@@ -41,7 +41,7 @@ export const measureBesideTransfers = async (plan: BesideTransfersPlan): Promise
   const server = createGrpcServer({ log, reflection: false });
   const link = { register: async () => ({ nodeEpoch: 1n }) } as Partial<Link> as Link;
   const { surround } = server;
-  const { admission } = wireAccess("loopback", { of: () => undefined, any: () => false });
+  const { admission } = wireAccess("loopback", noGrants);
   server.add(
     ServeWireDefinition,
     createLinkService({ admission, streams, link, surround, clock, log, endOfTurn: setImmediate }),

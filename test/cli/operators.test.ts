@@ -55,6 +55,11 @@ plugin: sim.holdfast.dev
 capacity: { required_bytes: 10MiB }
 capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer, fs_type: ext4 }]
 `,
+  "nomad.pub": `-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEIEuP1fKt790lmF/cFB1hgXR87Tdp
+oETPMV/LG/hj6+AW1B9QmwtbpLy4iqIZhfNNjGq/KEcT9i2ar5ldRDVqWQ==
+-----END PUBLIC KEY-----
+`,
   "profile.yaml": "max_concurrent_calls: 8\nexclusive_methods: [CreateSnapshot]\n",
   "place.yaml":
     "capabilities: [{ attachment_mode: file-system, access_mode: single-node-writer }]\ntopology: { segments: { zone: a } }\n",
@@ -133,6 +138,12 @@ test.skipIf(!root)("grant set, show, list, delete", async () => {
   await golden("grant-set-bad", 'grant set nomad --namespaces Shop! --secret-roots shop --reason "as ordered"', 2);
   await golden("grant-show", "grant show nomad");
   await golden("grant-list", "grant list");
+  const asked = "--namespaces shop --plugins * --ticket-keys nomad.pub --reason tickets";
+  await golden("grant-set-ticket-keys", `grant set nomad ${asked}`);
+  const withPrivate = { files: { "nomad.pub": files["nomad.pub"].replaceAll("PUBLIC", "PRIVATE") } };
+  await golden("grant-set-private-key", `grant set nomad ${asked}`, 2, withPrivate);
+  for (const text of ['{"keys":[{"kty":"EC","d":"c2VjcmV0"}]}', "hello", "{", '{"keys":[]}'])
+    expect((await run(`grant set nomad ${asked}`, { files: { "nomad.pub": text } })).code, text).toBe(2);
   await golden("grant-delete", 'grant delete nomad --reason "moved away"');
 });
 

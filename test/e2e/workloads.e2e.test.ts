@@ -1,4 +1,6 @@
 import { spawnSync } from "node:child_process";
+import { readdir, readFile } from "node:fs/promises";
+import path from "node:path";
 import { failpointNames } from "@holdfast/node-agent/failpoints";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import {
@@ -19,11 +21,13 @@ import {
   mountsUnder,
   namespace,
   persistently,
+  plugin,
   removeVolume,
   stateName,
 } from "../harness/scenario.ts";
 import { until } from "../harness/until.ts";
 import { full } from "../support/full.ts";
+import { signTicket, ticketPair } from "../support/workload-ticket.ts";
 
 const root = process.getuid?.() === 0;
 if (!root) console.warn("SKIPPED: real mounts need root");
@@ -321,6 +325,59 @@ describe.skipIf(!root)("a runner that talks to its own host", { timeout: 120_000
     await cluster.backend.client.setFaults([]);
     await released("web");
     for (const id of ids) await removeVolume(cluster, id);
+    await expectClean(cluster);
+  });
+
+  it("where a grant has ticket keys a workload is prepared and given back by its ticket alone, which is written nowhere", async () => {
+    const own = { namespace: "ticketed", workload: "web" };
+    const [pair, other] = [ticketPair(), ticketPair()];
+    const reason = "for the test";
+    const keys = (ticketKeys: string[]) =>
+      cluster.grants.setGrant({
+        ...{ scheduler: "nomad", namespaces: [own.namespace], plugins: ["*"], reason, ticketKeys },
+      });
+    await keys([pair.pem]);
+    const spec = { id: "kept", plugin, capacity: { requiredBytes: 16n << 20n }, capabilities: [shared], waitFor };
+    await cluster.volumes.createVolume({ ...spec, namespace: own.namespace });
+    const soon = Math.floor(Date.now() / 1000) + 600;
+    const sign = (change: object = {}, by = pair) =>
+      signTicket(by, { ...own, node: "node-a", volumes: ["kept"], exp: soon, ...change });
+    const asks = (ticket: string) => runner.prepareWorkload({ ...order("web", ["kept"]), ...own, ticket });
+    const gives = (ticket: string) => runner.releaseWorkload({ ...own, waitFor, ticket });
+
+    const ticket = await sign();
+    const bad = await Promise.all([
+      ...[{ node: "node-b" }, { workload: "db" }, { volumes: ["more"] }, { exp: soon - 601 }].map((it) => sign(it)),
+      sign({}, other),
+    ]);
+    expect(await reasonOf(asks(""))).toMatchObject({ reason: "TICKET_REQUIRED", metadata: { ...own, node: "node-a" } });
+    for (const one of bad) expect(await reasonOf(asks(one))).toMatchObject({ reason: "TICKET_REFUSED" });
+    expect((await cluster.claims.listClaims({ filter: { namespace: own.namespace } })).claims).toEqual([]);
+    expect((await asks(ticket)).workload).toMatchObject({ ...own, ready: true });
+
+    expect(await reasonOf(gives(""))).toMatchObject({ reason: "TICKET_REQUIRED" });
+    for (const one of bad.filter((_, at) => at !== 2))
+      expect(await reasonOf(gives(one))).toMatchObject({ reason: "TICKET_REFUSED" });
+    expect((await runner.getWorkload(own)).workload?.ready).toBe(true);
+    await keys([other.pem]);
+    expect(await reasonOf(gives(ticket))).toMatchObject({ reason: "TICKET_REFUSED", metadata: { why: "signature" } });
+    await keys([pair.pem]);
+    expect(await gives(ticket)).toEqual({ unmounted: true, remaining: [] });
+    await until("its claims to be over", async () => {
+      const { claims } = await cluster.claims.listClaims({ filter: own });
+      return claims.length > 0 && claims.every((claim) => stateName(claim) === "RELEASED");
+    });
+
+    const signatures = [ticket, ...bad].map((one) => one.slice(one.lastIndexOf(".") + 1));
+    const files = await readdir(cluster.dir, { recursive: true, withFileTypes: true });
+    const written = await Promise.all(
+      files.flatMap((file) => (file.isFile() ? [readFile(path.join(file.parentPath, file.name), "latin1")] : [])),
+    );
+    expect(written.some((text) => text.includes("ticketed"))).toBe(true);
+    for (const text of [cluster.output(), ...written])
+      for (const signature of signatures) expect(text.includes(signature)).toBe(false);
+    await cluster.volumes.deleteVolume({ namespace: own.namespace, id: "kept", waitFor });
+    await cluster.grants.deleteGrant({ scheduler: "nomad", reason });
     await expectClean(cluster);
   });
 });

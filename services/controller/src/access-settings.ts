@@ -5,7 +5,7 @@ import { idPattern } from "./domain/limits.ts";
 
 const names = listSetting({
   env: "HOLDFAST_NODE_NAMESPACES",
-  doc: "Namespaces in which agents may ask for claims on their nodes, as programs on their hosts want them (PrepareWorkload); * is every one. Without it: none where HOLDFAST_TLS_DIR is set, every one otherwise. The same for every controller.",
+  doc: "Namespaces in which agents may ask for claims on their nodes, as programs on their hosts want them (PrepareWorkload); * is every one. In a namespace for which a grant has ticket keys, tickets decide instead. Without it: none where HOLDFAST_TLS_DIR is set, every one otherwise. The same for every controller.",
 });
 
 const nodeNamespaces: Setting<readonly string[]> = {

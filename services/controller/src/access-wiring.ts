@@ -1,4 +1,5 @@
 /** A part of the composition root: who may call what of this controller. */
+import { type Clock, systemClock } from "@holdfast/shared/async/clock";
 import { type Access, type AccessRows, createAccess, type Trust } from "@holdfast/shared/grpc/access";
 import { type Asked, createScopeJudge, type ScopeJudge } from "./api/access/judge-scope.ts";
 import { controllerRules, servedOverStreams, servePath, transferPath } from "./api/access/rules.ts";
@@ -8,6 +9,15 @@ import type { LinkAdmission } from "./nodes/link-service.ts";
 import type { AccessGrants } from "./records/access/access-grants.ts";
 
 export type AccessRules = AccessRows<Asked>;
+
+type HeededGrants = Pick<AccessGrants, "of" | "any" | "ticketKeys">;
+
+/** Of a process that serves no schedulers. */
+export const noGrants: HeededGrants = {
+  of: () => undefined,
+  any: () => false,
+  ticketKeys: () => ({ keys: [], unread: undefined }),
+};
 
 export interface WiredAccess extends Pick<ScopeJudge, "scopeOf"> {
   readonly trust: Trust;
@@ -25,14 +35,19 @@ export const trustOf = ({ tlsDir }: Pick<ControllerConfig, "tlsDir">): Trust =>
  */
 export const wireAccess = (
   trust: Trust,
-  grants: Pick<AccessGrants, "of" | "any">,
+  grants: HeededGrants,
   {
     rules: rows = controllerRules(),
     nodeNamespaces,
-  }: { readonly rules?: AccessRules | undefined } & Partial<Pick<ControllerConfig, "nodeNamespaces">> = {},
+    clock = systemClock,
+  }: {
+    readonly rules?: AccessRules | undefined;
+    readonly clock?: Pick<Clock, "now">;
+  } & Partial<Pick<ControllerConfig, "nodeNamespaces">> = {},
 ): WiredAccess => {
   const { judge, scopeOf } = createScopeJudge({
     grants,
+    clock,
     heeded: () => trust === "certificates" || grants.any(),
     reasons: trust === "certificates",
     nodeNamespaces: nodeNamespacesOf(nodeNamespaces, trust === "certificates"),

@@ -115,7 +115,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
         signal: work.signal,
         grants: { judgedBy: () => gate.judgedBy(), changed: () => gate.lookAgain(work.signal) },
       });
-    const { admission, ...access } = wireAccess(trustOf(config), accessGrants, { ...config, rules: overrides.rules });
+    const { admission, ...access } = wireAccess(trustOf(config), accessGrants, { ...config, ...overrides, clock });
     const { secrets, tokens, ...kept } = createSecretParts({
       config,
       env: overrides.env ?? {},

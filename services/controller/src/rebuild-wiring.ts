@@ -11,7 +11,7 @@ import { createLifecycle, type Lifecycle } from "@holdfast/shared/lifecycle";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
 import { createTracing } from "@holdfast/shared/tracing";
-import { trustOf, wireAccess } from "./access-wiring.ts";
+import { noGrants, trustOf, wireAccess } from "./access-wiring.ts";
 import { createBackupFiles } from "./backup/backup-files.ts";
 import { gatherRebuild } from "./backup/rebuild.ts";
 import { rebuiltSource } from "./backup/rebuilt-source.ts";
@@ -148,7 +148,7 @@ const rebuildWithin = async (
   const certificates = openCertificates({ config, log, metrics });
   await lifecycle.start("certificates", () => certificates?.keeper.stop);
   // Agents alone are served here.
-  const { access, admission } = wireAccess(trustOf(config), { of: () => undefined, any: () => false });
+  const { access, admission } = wireAccess(trustOf(config), noGrants);
   const server = createAgentServer({ config, access, log, metrics }, certificates);
   const link = createLinkService({
     admission,

@@ -1,5 +1,5 @@
 /** A controller's listener for agents on a real socket. */
-import { wireAccess } from "@holdfast/controller/access-wiring";
+import { noGrants, wireAccess } from "@holdfast/controller/access-wiring";
 import { unimplemented } from "@holdfast/controller/api/unimplemented";
 import { type AgentStreams, createAgentStreams } from "@holdfast/controller/nodes/agent-streams";
 import { createLinkService, type LinkService } from "@holdfast/controller/nodes/link-service";
@@ -56,10 +56,7 @@ export const createLinkHub = async (options: HubOptions = {}): Promise<LinkHub> 
     },
   });
   const { certificates } = options;
-  const { access, admission } = wireAccess(certificates === undefined ? "loopback" : "certificates", {
-    of: () => undefined,
-    any: () => false,
-  });
+  const { access, admission } = wireAccess(certificates === undefined ? "loopback" : "certificates", noGrants);
   const server = createGrpcServer({
     log: quiet,
     access,

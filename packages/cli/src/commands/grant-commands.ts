@@ -5,16 +5,49 @@ import {
   ListGrantsResponse,
   SetGrantResponse,
 } from "@holdfast/shared/gen/holdfast/v1/grant";
+import { readPem } from "@holdfast/shared/trust/pem";
 import type { Command, Input } from "../frame/command.ts";
+import type { Context } from "../frame/context.ts";
 import { shown } from "../frame/output.ts";
 import { tableText } from "../frame/tables.ts";
+import { readText } from "../spec/read-spec.ts";
 import { allPages, pageSize } from "./all-pages.ts";
+import { usage } from "./option-words.ts";
 import { reasonOption } from "./repair/repair-verb.ts";
 
 const namesOf = (input: Input, option: string): string[] =>
   (input.text(option) ?? "").split(",").flatMap((name) => (name.trim() === "" ? [] : [name.trim()]));
 
 const listed = (names: readonly string[]): string => (names.length === 0 ? "-" : names.join(","));
+
+/** Of the PEM blocks in a file, or of its JWK or set of JWKs. A private key never leaves for a controller. */
+const ticketKeysFrom = async (context: Context, file: string | undefined): Promise<string[]> => {
+  if (file === undefined) return [];
+  const text = await readText(context, file);
+  if (/PRIVATE KEY|"(d|k)"\s*:/.test(text))
+    throw usage(
+      `${file} holds a private key, which the scheduler alone should have; nothing was sent. Name a file of public keys: openssl pkey -in KEY -pubout`,
+    );
+  const keys = text.trimStart().startsWith("{") ? jwksIn(text) : readPem(text)?.map((block) => block.text);
+  if (keys === undefined || keys.length === 0)
+    throw usage(`${file} has to hold PEM blocks PUBLIC KEY, a JWK or a set of JWKs`);
+  return keys;
+};
+
+const jwksIn = (text: string): string[] | undefined => {
+  try {
+    const parsed = JSON.parse(text) as { readonly keys?: unknown };
+    const found: readonly unknown[] = Array.isArray(parsed.keys) ? parsed.keys : [parsed];
+    return found.map((jwk) => JSON.stringify(jwk));
+  } catch {
+    return undefined;
+  }
+};
+
+const keyIdOf = (jwk: string): string => {
+  const { kid } = JSON.parse(jwk) as { readonly kid?: unknown };
+  return String(kid);
+};
 
 const grantTable = (grants: readonly Grant[]): string =>
   tableText(
@@ -23,6 +56,7 @@ const grantTable = (grants: readonly Grant[]): string =>
       { title: "NAMESPACES", of: ({ namespaces }) => listed(namespaces) },
       { title: "PLUGINS", of: ({ plugins }) => listed(plugins) },
       { title: "SECRET ROOTS", of: ({ secretRoots }) => listed(secretRoots) },
+      { title: "TICKET KEYS", of: ({ ticketKeys }) => listed(ticketKeys.map(keyIdOf)) },
     ],
     grants,
   );
@@ -44,6 +78,11 @@ const setGrant: Command = {
       flags: "--secret-roots <roots>",
       help: "that it may refer to, such as file:shop,env:SHOP_,vault:kv/shop; '*' is each of its namespaces",
     },
+    {
+      flags: "--ticket-keys <file>",
+      help: "its public keys (PEM, JWK or JWKS): agents then need a ticket of it in these namespaces; - reads standard input",
+      completes: "file",
+    },
     reasonOption,
   ],
   examples: [
@@ -51,13 +90,20 @@ const setGrant: Command = {
       line: "holdfast grant set nomad --namespaces shop,web --plugins '*' --reason \"as ordered\"",
       says: "no secrets but stored ones",
     },
+    {
+      line: 'holdfast grant set nomad --namespaces shop --ticket-keys nomad.pub --reason "tickets"',
+      says: "agents ask for claims in shop by its tickets alone",
+    },
   ],
-  async run({ clients, out }, input) {
+  async run(context, input) {
+    const { clients, out } = context;
+    const ticketKeys = await ticketKeysFrom(context, input.text("ticket-keys"));
     const answer = await clients.grants.setGrant({
       scheduler: input.arg("scheduler"),
       namespaces: namesOf(input, "namespaces"),
       plugins: namesOf(input, "plugins"),
       secretRoots: namesOf(input, "secret-roots"),
+      ticketKeys,
       reason: input.text("reason") ?? "",
     });
     out.answer(shown("holdfast.v1.SetGrantResponse", SetGrantResponse, answer), () => oneGrant(answer));

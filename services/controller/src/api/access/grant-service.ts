@@ -18,6 +18,7 @@ const grantMessage = (record: AccessGrantRecord): Grant => ({
   namespaces: [...record.namespaces],
   plugins: [...record.plugins],
   secretRoots: [...record.secretRoots],
+  ticketKeys: [...(record.ticketKeys ?? [])],
   createdAt: dateOf(record.createdAt),
   updatedAt: dateOf(record.updatedAt),
 });
@@ -26,8 +27,8 @@ export const createGrantService = (deps: GrantServiceDeps): Implementation<typeo
   const { access } = deps;
   return {
     async setGrant(request, context) {
-      const { scheduler, namespaces, plugins, secretRoots, reason, requestId } = request;
-      const input = { scheduler, namespaces, plugins, secretRoots, reason, requestId };
+      const { scheduler, namespaces, plugins, secretRoots, ticketKeys, reason, requestId } = request;
+      const input = { scheduler, namespaces, plugins, secretRoots, ticketKeys, reason, requestId };
       return { grant: grantMessage(await access.setGrant(input, callerOf(deps, context, "SetGrant"))) };
     },
     getGrant: async ({ scheduler }) => ({ grant: grantMessage(await access.getGrant(scheduler)) }),

@@ -3,6 +3,7 @@ import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin
 import { type AccessRow, createAccess } from "@holdfast/shared/grpc/access";
 import type { Identity } from "@holdfast/shared/grpc/identity";
 import { describe, expect, test } from "vitest";
+import { noGrants } from "../../access-wiring.ts";
 import type { AccessGrantRecord } from "../../domain/access/access-grant.ts";
 import { everything } from "../../domain/access/caller-scope.ts";
 import { nodeNamespacesOf } from "../../domain/access/node-namespaces.ts";
@@ -18,7 +19,8 @@ const certificate = { trustDomain: "t", serial: "01", notBefore: 0, notAfter: 1,
 const operator: Identity = { role: "operator", name: "ada", certificate };
 const judging = (change: Partial<Parameters<typeof createScopeJudge>[0]> = {}) =>
   createScopeJudge({
-    grants: { of: (name) => (name === shop.scheduler ? shop : undefined) },
+    grants: { ...noGrants, of: (name) => (name === shop.scheduler ? shop : undefined) },
+    clock: { now: () => 0 },
     heeded: () => true,
     reasons: true,
     nodeNamespaces: ["shop"],
@@ -120,6 +122,7 @@ describe("a node that asks for claims", () => {
         }).admitFirst(`/${AgentLinkServiceDefinition.fullName}/${name}`, own, {
           node: "n1",
           claimUids: [],
+          ticket: "",
           ...request,
         }),
       ),

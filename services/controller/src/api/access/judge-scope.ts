@@ -2,13 +2,15 @@
  * Whether a caller may name what its request names. It is judged from the request and from the grants in memory alone: nothing is looked up
  * in the store, so that what exists beyond a scheduler's grant reads, and takes as long, as what does not.
  */
-import { type HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import type { Clock } from "@holdfast/shared/async/clock";
+import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { permissionDenied } from "@holdfast/shared/grpc/access";
 import { formatIdentity, type Identity } from "@holdfast/shared/grpc/identity";
 import { type AccessGrant, grantsSecret } from "../../domain/access/access-grant.ts";
 import { type CallerScope, everything, seesPlugin } from "../../domain/access/caller-scope.ts";
 import { nodesMayClaimIn } from "../../domain/access/node-namespaces.ts";
 import type { AccessGrants } from "../../records/access/access-grants.ts";
+import { judgeTicket, refuseNeedlessTicket, type TicketAsked } from "./judge-ticket.ts";
 
 /** What a request names of which not every caller may name all. */
 export interface Asked {
@@ -23,6 +25,8 @@ export interface Asked {
   /** Empty ones are for the handler to refuse. */
   readonly plugins?: readonly string[];
   readonly secrets?: readonly SecretAsked[];
+  /** Of a node that names a namespace. */
+  readonly ticket?: TicketAsked;
   /** Of a decision that is recorded. Decisions that always need one are not judged here: their handlers say all that is wrong. */
   readonly reason?: string;
 }
@@ -40,16 +44,19 @@ export interface ScopeJudge {
 }
 
 export interface ScopeJudgeOptions {
-  readonly grants: Pick<AccessGrants, "of">;
+  readonly grants: Pick<AccessGrants, "of" | "ticketKeys">;
+  readonly clock: Pick<Clock, "now">;
   /** Whether schedulers are held to grants; otherwise they may do what operators let them do by the address alone. */
   readonly heeded: () => boolean;
   /** Whether operators are proven ones: what they decide is then recorded with a reason. */
   readonly reasons: boolean;
-  /** In which agents may ask for claims. */
+  /** In which agents may ask for claims where no grant has ticket keys. */
   readonly nodeNamespaces: readonly string[];
 }
 
-export const createScopeJudge = ({ grants, heeded, reasons, nodeNamespaces }: ScopeJudgeOptions): ScopeJudge => {
+export const createScopeJudge = (options: ScopeJudgeOptions): ScopeJudge => {
+  const { grants, clock, heeded, reasons, nodeNamespaces } = options;
+
   const grantOf = (identity: Identity): AccessGrant => {
     const grant = grants.of(identity.name);
     if (grant === undefined)
@@ -59,11 +66,26 @@ export const createScopeJudge = ({ grants, heeded, reasons, nodeNamespaces }: Sc
     return grant;
   };
 
+  /** What a host may ask for is no more than schedulers, or operators, let it: a node that is taken over reaches that alone. */
+  const judgeNodeNamespace = ({ name: node }: Identity, { namespace, ticket }: Asked): void => {
+    if (namespace === undefined) return;
+    if (namespace === "") throw invalidArgument([{ field: "namespace", description: "is required" }]);
+    const { keys, unread } = grants.ticketKeys(namespace);
+    const question = { ticket: "", workload: "", volumes: undefined, ...ticket, node, namespace };
+    if (keys.length > 0) {
+      judgeTicket({ ...question, keys, now: clock.now() });
+      return;
+    }
+    if (unread !== undefined) throw ticketsUnknown(unread, node, namespace);
+    refuseNeedlessTicket(question);
+    if (!nodesMayClaimIn(nodeNamespaces, namespace)) throw namespaceNotForNodes(node, namespace);
+  };
+
   return {
     judge(identity, asked) {
       if (identity.role === "node") {
         judgeNode(identity, asked?.node);
-        return judgeNodeNamespace(identity, nodeNamespaces, asked?.namespace);
+        return judgeNodeNamespace(identity, asked ?? {});
       }
       if (identity.role === "operator" && reasons && asked?.reason?.trim() === "")
         throw invalidArgument([{ field: "reason", description: "is required; it is recorded" }]);
@@ -86,16 +108,20 @@ const judgeNode = ({ name }: Identity, node: string | undefined): void => {
   throw permissionDenied(`node${name === "" ? "" : ` ${name}`} may not speak for node ${node}`, { node });
 };
 
-/** What a host may ask for is no more than its operators let it: a node that is taken over reaches these namespaces alone. */
-const judgeNodeNamespace = ({ name }: Identity, namespaces: readonly string[], namespace: string | undefined): void => {
-  if (namespace === undefined) return;
-  if (namespace === "") throw invalidArgument([{ field: "namespace", description: "is required" }]);
-  if (nodesMayClaimIn(namespaces, namespace)) return;
-  throw permissionDenied(
-    `node ${name} may not ask for claims in namespace ${namespace}, nor give all of a workload back there: HOLDFAST_NODE_NAMESPACES of the controllers does not name it. An operator adds it there, or the scheduler makes the claims itself (ClaimService.CreateClaims)`,
-    { node: name, namespace },
+const namespaceNotForNodes = (node: string, namespace: string): HoldfastError =>
+  permissionDenied(
+    `node ${node} may not ask for claims in namespace ${namespace}, nor give all of a workload back there: HOLDFAST_NODE_NAMESPACES of the controllers does not name it. An operator adds it there, or the scheduler makes the claims itself (ClaimService.CreateClaims)`,
+    { node, namespace },
   );
-};
+
+/** It may be the one that asks for tickets: what cannot be read is never taken for what is not there. */
+const ticketsUnknown = (scheduler: string, node: string, namespace: string): HoldfastError =>
+  new HoldfastError({
+    kind: "data_loss",
+    reason: "RECORD_DAMAGED",
+    message: `the grant of scheduler ${scheduler} cannot be read, so that it is not known whether namespace ${namespace} takes tickets: node ${node} may ask for no claims there. An operator sets the grant anew (holdfast grant set ${scheduler})`,
+    metadata: { kind: "grant", key: scheduler, node, namespace },
+  });
 
 const judgeNames = (identity: Identity, grant: AccessGrant, asked: Asked): void => {
   const { namespace, filter, others = [], plugins = [], secrets = [] } = asked;

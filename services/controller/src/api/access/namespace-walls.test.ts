@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { methodsOf } from "../../../../../test/access/methods.ts";
 import { type ServedApi, serveApi } from "../../../../../test/support/controller/served-api.ts";
 import { createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
-import { wireAccess } from "../../access-wiring.ts";
+import { noGrants, wireAccess } from "../../access-wiring.ts";
 import type { AccessGrantRecord } from "../../domain/access/access-grant.ts";
 import type { Store } from "../../ports.ts";
 import { createSqliteStore } from "../../store/sqlite/sqlite-store.ts";
@@ -70,7 +70,7 @@ beforeEach(async () => {
   world = await createWorld({
     store: counting(createSqliteStore({ file: ":memory:", now: clock.now, uuid: () => crypto.randomUUID() })),
   });
-  const held = { of: (scheduler: string) => grants.get(scheduler), any: () => true };
+  const held = { ...noGrants, of: (scheduler: string) => grants.get(scheduler), any: () => true };
   api = await serveApi(world, { access: wireAccess("loopback", held) });
   own = api.as(schedulerOf("shop"));
   all = api.as(operator);

@@ -2,6 +2,7 @@
  * Who may call what of a controller: one row for each method, with the roles, and with what of its request is held against the caller's
  * grant. docs/security.md has the same table in words; a test compares the two cell by cell.
  */
+import { claimVolumeId } from "@holdfast/shared/claim-volume-id";
 import { AgentLinkServiceDefinition } from "@holdfast/shared/gen/holdfast/internal/v1/controller_link";
 import { ClaimServiceDefinition, type ClaimSpec } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { SecretReference } from "@holdfast/shared/gen/holdfast/v1/common";
@@ -28,6 +29,7 @@ import { ServeWireDefinition } from "@holdfast/shared/grpc/stream/serve-wire";
 import { certifiedRoles } from "@holdfast/shared/trust/spiffe-id";
 import type { TsProtoServiceDefinition } from "nice-grpc";
 import type { Asked, SecretAsked } from "./judge-scope.ts";
+import type { TicketAsked } from "./judge-ticket.ts";
 
 /** No server adds it, and so none asks whether it has rows. */
 export const servedOverStreams = AgentLinkServiceDefinition;
@@ -73,10 +75,21 @@ const ofNode: Row<{ readonly node: string }> = within(["node"], ({ node }) => ({
  * Claims of a workload on its own node. Lives that it names by their uids are this node's: the handler reads no others, and how they
  * stand, and that they are over, has to be told also when the namespace is named no more.
  */
-const claimingOnNode: Row<InNamespace & { readonly node: string; readonly claimUids: readonly string[] }> = within(
-  ["node"],
-  ({ node, namespace, claimUids }) => (claimUids.length > 0 ? { node } : { node, namespace }),
-);
+interface ClaimingOnNode extends InNamespace, Omit<TicketAsked, "volumes"> {
+  readonly node: string;
+  readonly claimUids: readonly string[];
+  /** Of a request for claims; without them the workload is given back. */
+  readonly claims?: readonly ClaimSpec[];
+}
+const claimingOnNode: Row<ClaimingOnNode> = within(["node"], (request) => {
+  const { node, namespace, workload, ticket, claimUids, claims } = request;
+  if (claimUids.length > 0) return { node };
+  // What a template makes is known by its id before it is there.
+  const volumes = claims?.map(({ volume, alias, template }) =>
+    template === undefined ? volume : claimVolumeId(workload, alias),
+  );
+  return { node, namespace, ticket: { ticket, workload, volumes } };
+});
 
 const refsIn = (field: string, secrets: object | undefined): readonly SecretAsked[] =>
   Object.entries((secrets ?? {}) as Readonly<Record<string, SecretReference | undefined>>).map(([family, one]) => ({

@@ -17,6 +17,7 @@ import type { Caller, Page, PageInput } from "../model.ts";
 import { auditEntry, doneBefore } from "../repair/repair-verb.ts";
 import { checkRepair } from "../repair/validate-repair.ts";
 import { refuse } from "../volume/validate-volume.ts";
+import { readTicketKeys, ticketKeyId } from "./ticket-key.ts";
 
 export interface DeleteGrantInput {
   readonly scheduler: string;
@@ -45,8 +46,8 @@ const checkAsked = (input: DeleteGrantInput): readonly Violation[] =>
 
 const listed = (names: readonly string[]): string => (names.length === 0 ? "none" : names.join(", "));
 
-const words = ({ scheduler, namespaces, plugins, secretRoots }: AccessGrant): string =>
-  `scheduler ${scheduler} may use the namespaces ${listed(namespaces)}, the plugins ${listed(plugins)}, the roots of secrets ${listed(secretRoots)}`;
+const words = ({ scheduler, namespaces, plugins, secretRoots, ticketKeys }: Required<AccessGrant>): string =>
+  `scheduler ${scheduler} may use the namespaces ${listed(namespaces)}, the plugins ${listed(plugins)}, the roots of secrets ${listed(secretRoots)}, and signs tickets with the keys ${listed(ticketKeys.map(ticketKeyId))}`;
 
 const same = (a: AccessGrant, b: AccessGrant): boolean =>
   JSON.stringify(accessGrantOf(a)) === JSON.stringify(accessGrantOf(b));
@@ -71,11 +72,12 @@ export const createAccessCommands = ({ accessGrants, audit, store, clock }: Acce
 
   return {
     async setGrant(input, caller) {
-      refuse([...checkAccessGrant(input), ...checkAsked(input)]);
+      const { keys: ticketKeys, violations } = readTicketKeys(input.ticketKeys ?? []);
+      refuse([...checkAccessGrant(input), ...violations, ...checkAsked(input)]);
       const { scheduler, reason, requestId } = input;
       if (store.format() < formatWithGrants) throw grantNeedsUpgrade(scheduler, store.format());
       if ((await doneBefore(audit, "SetGrant", requestId, { scheduler })) === undefined) {
-        const grant = accessGrantOf(input);
+        const grant = accessGrantOf({ ...input, ticketKeys });
         const changedBy = { who: caller.who, why: `SetGrant: ${reason}` };
         const decide = (before: AccessGrantRecord | undefined): AccessGrantRecord | undefined => {
           if (before !== undefined && same(before, grant)) return undefined;

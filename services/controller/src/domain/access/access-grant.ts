@@ -1,5 +1,5 @@
 /**
- * What operators grant to a scheduler: namespaces, plugins and roots of secrets. Without a grant a scheduler may do nothing; a root is
+ * What operators grant to a scheduler: namespaces, plugins and roots of secrets, and by which keys its word is known at agents. Without a grant a scheduler may do nothing; a root is
  * granted only as far as the settings of the controller grant it to the namespace.
  */
 import { checkId, checkPlugin, type Violation } from "../limits.ts";
@@ -13,6 +13,8 @@ export interface AccessGrant {
   readonly plugins: readonly string[];
   /** `file:<root>`, `env:<prefix>`, `vault:<path>`. */
   readonly secretRoots: readonly string[];
+  /** JWKs of the keys that it signs tickets with; absent in records of before. With any, agents need tickets in its namespaces. */
+  readonly ticketKeys?: readonly string[];
 }
 
 export interface AccessGrantRecord extends AccessGrant {
@@ -80,12 +82,16 @@ export const checkAccessGrant = ({
 
 const inOrder = (names: readonly string[]): readonly string[] => [...new Set(names)].sort();
 
-export const accessGrantOf = ({ scheduler, namespaces, plugins, secretRoots }: AccessGrant): AccessGrant => ({
-  scheduler,
-  namespaces: inOrder(namespaces),
-  plugins: inOrder(plugins),
-  secretRoots: inOrder(secretRoots),
-});
+export const accessGrantOf = (grant: AccessGrant): Required<AccessGrant> => {
+  const { scheduler, namespaces, plugins, secretRoots, ticketKeys = [] } = grant;
+  return {
+    scheduler,
+    namespaces: inOrder(namespaces),
+    plugins: inOrder(plugins),
+    secretRoots: inOrder(secretRoots),
+    ticketKeys: inOrder(ticketKeys),
+  };
+};
 
 const partsWith = (roots: readonly string[], kind: string): readonly string[] =>
   roots.flatMap((root) => (root.startsWith(`${kind}:`) ? [root.slice(kind.length + 1)] : []));

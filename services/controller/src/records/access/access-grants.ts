@@ -2,7 +2,8 @@
  * The grants of schedulers. There are few, and every call of a scheduler asks for its own: all of them are kept in memory, and the store is
  * read when somebody else wrote.
  *
- * AG1 A grant is stored before anybody here heeds it. AG2 A record that cannot be read grants nothing.
+ * AG1 A grant is stored before anybody here heeds it. AG2 A record that cannot be read grants nothing. AG3 It may
+ * ask for tickets in any namespace: whoever asks is told of it.
  */
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { AccessGrantRecord } from "../../domain/access/access-grant.ts";
@@ -11,7 +12,7 @@ import type { AggregateRef, IndexEntry } from "../../domain/store-types.ts";
 import { changedAllTheTime } from "../commit-rounds.ts";
 import { createRecordTable, type RecordPage, type RecordTableDeps, type Versioned } from "../record-table.ts";
 import { recordReader } from "../shape/record-reader.ts";
-import { filled, listOf, shaped, time } from "../shape/record-shape.ts";
+import { filled, listOf, optional, shaped, time } from "../shape/record-shape.ts";
 
 export interface AccessGrants {
   /** Reads every grant: before anybody is served, and whenever changes may have been missed. */
@@ -20,6 +21,8 @@ export interface AccessGrants {
   of(scheduler: string): AccessGrantRecord | undefined;
   /** Whether there is any grant, one that cannot be read included. */
   any(): boolean;
+  /** From memory: those of every grant that has the namespace, and the scheduler of a grant that cannot be read, if there is one. */
+  ticketKeys(namespace: string): { readonly keys: readonly string[]; readonly unread: string | undefined };
   get(scheduler: string): Promise<AccessGrantRecord | undefined>;
   list(page: RecordPage): Promise<{ readonly grants: readonly AccessGrantRecord[]; readonly next: string | undefined }>;
   /** undefined leaves it as it is, null removes it. `audit` is stored with it. */
@@ -43,6 +46,7 @@ export const readAccessGrant = recordReader<AccessGrantRecord>({
     namespaces: listOf(filled),
     plugins: listOf(filled),
     secretRoots: listOf(filled),
+    ticketKeys: optional(listOf(filled)),
     createdAt: time,
     updatedAt: time,
   }),
@@ -101,6 +105,16 @@ export const createAccessGrants = (deps: RecordTableDeps): AccessGrants => {
       return found === undefined || found === "unread" ? undefined : found.record;
     },
     any: () => known.size > 0,
+    ticketKeys(namespace) {
+      const keys: string[] = [];
+      let unread: string | undefined;
+      for (const [scheduler, found] of known) {
+        if (found === "unread")
+          unread = scheduler; // AG3
+        else if (found.record.namespaces.includes(namespace)) keys.push(...(found.record.ticketKeys ?? []));
+      }
+      return { keys, unread };
+    },
     get: async (scheduler) => (await table.get(scheduler))?.record,
     async list(page) {
       const { records, next } = await table.list(all, page);
