@@ -60,6 +60,20 @@ describe("refused is", () => {
     expect(found(await signJws(ec.privateKey, { crit: ["b64"], b64: false }, claims), ec.publicKey)).toEqual(wrong);
   });
 
+  test("[J2] one of which any letter is another one", async () => {
+    const token = await signJws(ec.privateKey, {}, claims);
+    const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.= ";
+    const taken: string[] = [];
+    for (let at = 0; at < token.length; at += 1)
+      for (const [i, letter] of [...letters].entries()) {
+        // All of them at the end, where bits are left over.
+        if (letter === token[at] || (at < token.length - 1 && (i + at) % 8 !== 0)) continue;
+        const changed = `${token.slice(0, at)}${letter}${token.slice(at + 1)}`;
+        if (!("wrong" in found(changed, ec.publicKey, rsa.publicKey))) taken.push(changed);
+      }
+    expect(taken).toEqual([]);
+  });
+
   test("one whose claims or header were changed, and the words hold nothing of it", async () => {
     const [head = "", body = "", signature = ""] = (await signJws(ec.privateKey, {}, claims)).split(".");
     const changed = [
