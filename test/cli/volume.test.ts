@@ -57,6 +57,30 @@ test.skipIf(!root)("volume create, list, status, explain, label, and the same fi
   await golden("volume-modify", "volume modify data iops=8000");
 });
 
+test.skipIf(!root)("volume create by name and options, beside files", async () => {
+  const options = "--plugin sim.holdfast.dev --size 10MiB";
+  await golden("volume-create-name", `volume create named ${options} --fs ext4 --mode single-node-single-writer`);
+  const same = await run(`volume create named ${options} --fs ext4 --mode single-node-single-writer`);
+  expect(same.code, same.err).toBe(0);
+  expect((await run(`volume create named ${options} --fs xfs`)).err).toContain("VOLUME_EXISTS");
+  const block = await run(`volume create raw ${options} --block`);
+  expect([block.code, /Capabilities: +BLOCK_DEVICE SINGLE_NODE_WRITER\n/.test(block.out)]).toEqual([0, true]);
+  await golden("volume-create-no-file", "volume create named", 2);
+  const asked = async (args: string) => {
+    const { code, err } = await run(`volume create ${args}`);
+    expect(code, err).toBe(2);
+    return err;
+  };
+  expect(await asked("data.yaml --size 1GiB --block")).toContain("--size, --block: without --plugin");
+  expect(await asked(`never ${options} --id other`)).toContain("--id: with --plugin the argument is the id");
+  expect(await asked(`never ${options} --block --fs ext4`)).toContain("give one of the two");
+  expect(await asked(`never ${options} --size much`)).toContain("--size much: has to be a size");
+  expect(await asked(`never ${options} --mode one`)).toContain("there are single-node-writer");
+  expect(await asked("NEVER --plugin sim.holdfast.dev")).toContain("id: ");
+  expect((await run("volume status never")).code).toBe(3);
+  for (const id of ["named", "raw"]) expect((await run(`volume delete ${id}`)).code).toBe(0);
+});
+
 test.skipIf(!root)("claim create, list, status, release; a conflict names its holder", async () => {
   await run("volume create data.yaml");
   const waited = await run("claim create web-1 data --node node-a");

@@ -41,7 +41,7 @@ const refusedSpec = (file: string, document: SpecDocument, violations: readonly 
   });
 
 /** Of a file, or of standard input for `-`. */
-export const readText = async ({ io }: Context, path: string): Promise<string> => {
+export const readText = async ({ io }: Context, path: string, next: readonly string[] = []): Promise<string> => {
   try {
     return path === "-" ? await io.stdin() : new TextDecoder().decode(await io.readFile(path));
   } catch (error) {
@@ -49,19 +49,21 @@ export const readText = async ({ io }: Context, path: string): Promise<string> =
       exitCode: exitCodes.usage,
       reason: "NO_SPEC",
       message: `cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`,
+      next,
     });
   }
 };
 
-/** `path` is a file, or `-` for standard input. What the command line says in place of the file's is made by `overrides`. */
+/** `path` is a file, or `-` for standard input. What the command line says in place of the file's is made by `overrides`; `next` is advice for a file that cannot be read. */
 export const readSpec = async <Request>(
   context: Context,
   kind: SpecKind<Request>,
   path: string,
   overrides: (json: Readonly<Record<string, JsonValue>>) => Readonly<Record<string, JsonValue>>,
+  next: readonly string[] = [],
 ): Promise<ReadSpec<Request>> => {
   const file = path === "-" ? "(standard input)" : path;
-  const document = readSpecDocument(boundedYaml(await readText(context, path), file));
+  const document = readSpecDocument(boundedYaml(await readText(context, path, next), file));
   const { json, violations } = checkSpec(document, context.messages.describe(kind.type), kind.hidden);
   if (violations.length > 0) throw badSpec(file, violations);
   const request = kind.codec.decode(context.messages.toBytes(kind.type, { ...json, ...overrides(json) }));

@@ -11,8 +11,10 @@ import type { Context } from "../../frame/context.ts";
 import { shown } from "../../frame/output.ts";
 import { detailsText } from "../../frame/tables.ts";
 import { readSpec } from "../../spec/read-spec.ts";
+import { usage } from "../option-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitVolume } from "./await-volume.ts";
+import { newVolumeOptions, newVolumeOptionsGiven, newVolumeRequest } from "./new-volume-request.ts";
 import { volumeDetails, volumeName } from "./volume-words.ts";
 
 const specFile = { name: "file", help: "the spec, YAML or JSON; - reads standard input", completes: "file" } as const;
@@ -35,21 +37,59 @@ const settledVolume = async (context: Context, input: Input, volume: Volume | un
   return done.volume;
 };
 
+const requestOfFile = async (context: Context, input: Input) => {
+  const given = newVolumeOptionsGiven(input);
+  if (given.length > 0)
+    throw usage(
+      `${given.join(", ")}: without --plugin the volume is described by a file; with it, by its name and options`,
+    );
+  const kind = { type: "holdfast.v1.CreateVolumeRequest", codec: CreateVolumeRequest, hidden };
+  const file = input.arg("name-or-file");
+  const next = /^[a-z0-9][a-z0-9-]*$/.test(file)
+    ? [`holdfast volume create ${file} --plugin <plugin> --size <size>    makes a volume of this name without a file`]
+    : [];
+  return readSpec(context, kind, file, (json) => overrides(context, input, json), next);
+};
+
 export const createVolume: Command = {
   path: ["volume", "create"],
-  summary: "make a volume from a spec file",
+  summary: "make a volume, from options or from a spec file",
   description:
-    "The fields are those of CreateVolumeRequest (docs/reference). Sizes may be written 10GiB, enum values in any case and without their prefix. The record is durable before the plugin is asked; the same file again is the same volume.",
-  args: [specFile],
-  options: [{ flags: "--id <id>", help: "the id, in place of the file's" }, noWaitOption],
+    "With --plugin the volume has the name given and is described by the options. Without it, the argument is a file with the fields of CreateVolumeRequest (docs/reference): sizes may be written 10GiB, enum values in any case and without their prefix. The record is durable before the plugin is asked; the same command again is the same volume.",
+  args: [
+    {
+      name: "name-or-file",
+      help: "with --plugin a name; else the spec, YAML or JSON; - reads standard input",
+      completes: "file",
+    },
+  ],
+  options: [...newVolumeOptions, { flags: "--id <id>", help: "the id, in place of the file's" }, noWaitOption],
   examples: [
-    { line: "holdfast volume create data.yaml", says: "make it and wait until it can be claimed" },
+    {
+      line: "holdfast volume create data --plugin local.holdfast.dev --size 10GiB",
+      says: "make it and wait until it can be claimed",
+    },
+    {
+      line: "holdfast volume create raw --plugin local.holdfast.dev --size 1GiB --block --mode single-node-single-writer",
+      says: "a block device for one workload at a time",
+    },
+    { line: "holdfast volume create data.yaml", says: "as the file says" },
     { line: "holdfast volume create data.yaml --id data-2 --no-wait", says: "another one like it, without waiting" },
   ],
   async run(context, input) {
-    const kind = { type: "holdfast.v1.CreateVolumeRequest", codec: CreateVolumeRequest, hidden };
-    const spec = await readSpec(context, kind, input.arg("file"), (json) => overrides(context, input, json));
-    const answer = await spec.call(() => context.clients.volumes.createVolume(spec.request));
+    const { volumes } = context.clients;
+    const plugin = input.text("plugin");
+    let answer: CreateVolumeResponse;
+    if (plugin === undefined) {
+      const spec = await requestOfFile(context, input);
+      answer = await spec.call(() => volumes.createVolume(spec.request));
+    } else {
+      if (input.text("id") !== undefined) throw usage("--id: with --plugin the argument is the id");
+      const id = input.arg("name-or-file");
+      answer = await volumes.createVolume(
+        newVolumeRequest({ namespace: context.settings.namespace, id, plugin }, input),
+      );
+    }
     const volume = await settledVolume(context, input, answer.volume);
     context.out.answer(shown("holdfast.v1.CreateVolumeResponse", CreateVolumeResponse, { volume }), () =>
       volume === undefined ? "" : detailsText(volumeDetails(volume, context.io.now())),
