@@ -54,7 +54,7 @@ export const cliPage = (): string => {
     "`holdfast` asks a controller over the same API as every scheduler. This page is made from its table of commands",
     "(`npm run docs`); `holdfast help` and `holdfast <command> --help` say the same.",
     "",
-    "In this repository: `node packages/cli/bin/holdfast.mjs`, or `npx holdfast` after `npm ci`.",
+    "In this repository: `node packages/cli/bin/holdfast.mjs`, or `npx holdfast`, after `npm ci` and `npm run generate`.",
     "",
     "## For people and for programs",
     "",

@@ -1,7 +1,8 @@
 /** The table of commands itself: each has help, an example that parses, a golden answer, and its place in docs/cli.md. */
 
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import os from "node:os";
 import path from "node:path";
 import { commands } from "@holdfast/cli/commands/commands";
 import { describe, expect, test } from "vitest";
@@ -10,6 +11,7 @@ import { everyRow } from "../support/every-row.ts";
 import { meantCommand } from "../support/meant-command.ts";
 import { cliRun } from "./cli-run.ts";
 
+const program = path.resolve(import.meta.dirname, "../../packages/cli/bin/holdfast.mjs");
 const folder = path.resolve(import.meta.dirname, "golden");
 const page = readFileSync(path.resolve(import.meta.dirname, "../../docs/cli.md"), "utf8");
 const goldens = readdirSync(folder)
@@ -51,7 +53,6 @@ describe("every command", () => {
 });
 
 test("a real bash completes with the script that it is given", () => {
-  const program = path.resolve(import.meta.dirname, "../../packages/cli/bin/holdfast.mjs");
   const script = [
     'holdfast() { "$NODE" "$PROGRAM" "$@"; }',
     "source <(holdfast completion bash)",
@@ -62,6 +63,28 @@ test("a real bash completes with the script that it is given", () => {
   const env = { ...childEnvironment(), HOME: "/nonexistent", NODE: process.execPath, PROGRAM: program };
   const { stdout, stderr } = spawnSync("bash", ["-c", script], { encoding: "utf8", env });
   expect(stdout, stderr).toBe("complete -F _holdfast holdfast\nstats status\n");
+});
+
+test("a tree without its packages or its generated code: one line with the command, and no stack", () => {
+  const tree = mkdtempSync(path.join(os.tmpdir(), "hf-bare-"));
+  const bin = path.join(tree, "packages/cli/bin");
+  const ends = () => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [path.join(bin, "holdfast.mjs"), "--version"], {
+      encoding: "utf8",
+      env: childEnvironment(),
+    });
+    return { status, stdout, stderr: stderr.replaceAll(realpathSync(tree), "<tree>") };
+  };
+  const says = (line: string) => ({ status: 2, stdout: "", stderr: `holdfast: ${line}\n` });
+  try {
+    mkdirSync(bin, { recursive: true });
+    copyFileSync(program, path.join(bin, "holdfast.mjs"));
+    expect(ends()).toEqual(says("the folder node_modules is missing; run this first: (cd <tree>/ && npm ci)"));
+    mkdirSync(path.join(tree, "node_modules"));
+    expect(ends()).toEqual(says("the generated code is missing; run this first: (cd <tree>/ && npm run generate)"));
+  } finally {
+    rmSync(tree, { recursive: true });
+  }
 });
 
 test("a word that is no command is a usage error that names what is near", async () => {
