@@ -4,7 +4,8 @@
  */
 import { readFile } from "node:fs/promises";
 import path from "node:path";
-import { commands } from "@holdfast/cli/commands/commands";
+import { commandSources } from "@holdfast/cli/commands/commands";
+import { loadCommands } from "@holdfast/cli/frame/command-source";
 import { type BlockedReason, blockedFor, foreignAttachment } from "@holdfast/controller/domain/blocked";
 import type { Failure } from "@holdfast/controller/domain/outcome";
 import { orphanKinds, orphanRemedy } from "@holdfast/controller/domain/repair/orphan";
@@ -13,6 +14,8 @@ import { cutBlocked } from "@holdfast/controller/domain/snapshot/snapshot-blocke
 import { describe, expect, test } from "vitest";
 import { listFiles, readText } from "./support/architecture-source.ts";
 import { meantCommand } from "./support/meant-command.ts";
+
+const commands = await loadCommands(commandSources);
 
 const root = path.resolve(import.meta.dirname, "..");
 

@@ -1,8 +1,11 @@
-import { commands, groups } from "@holdfast/cli/commands/commands";
+import { commandSources, groups } from "@holdfast/cli/commands/commands";
 import type { ArgumentSpec, Command } from "@holdfast/cli/frame/command";
+import { loadCommands } from "@holdfast/cli/frame/command-source";
 import { exitCodes } from "@holdfast/cli/frame/exit-code";
 import { defaultAddress } from "@holdfast/cli/frame/settings";
 import { cliEnvironment } from "@holdfast/shared/config/cli-environment";
+
+const commands = await loadCommands(commandSources);
 
 const exitWords: Readonly<Record<keyof typeof exitCodes, string>> = {
   ok: "done",
@@ -63,6 +66,12 @@ export const cliPage = (): string => {
     "`.proto` files ([reference](reference/)); `events` and `repair scan` print one document a line. A failure with",
     '`--json` is `{"error": {reason, message, details, next, exit_code}}` on standard error; `reason` is a word of',
     "[errors.md](errors.md).",
+    "",
+    "The words of other programs are taken too: `ls` for `list`, `rm` for `delete`, `inspect` for `status`, `describe` for",
+    "`explain` or `status`, `get` for `list` and, with a name, for `status`. A beginning of a command or an option that can mean",
+    "one alone is enough (`holdfast vol li --name ci`; of an option three letters). What takes something away is written in full,",
+    "and so is an option that vouches for something. A word that is none is answered by those that are near (exit 2); so is a",
+    "workload that has no claim to release (exit 3).",
     "",
     "A command that starts work waits for it (`--no-wait` does not). Ctrl-C, and the end of `--timeout`, end the wait and",
     "never the work: the message says how to look and how to stop it.",

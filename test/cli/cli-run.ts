@@ -63,7 +63,7 @@ export const cliRun = async (args: readonly string[], options: CliOptions = {}):
         if (content === undefined) throw new Error(`there is no file ${path}`);
         return new TextEncoder().encode(content);
       },
-      verifyAudit,
+      verifyAudit: async (paths, head) => verifyAudit(paths, head),
       env: { ...(options.address === undefined ? {} : { HOLDFAST_ADDRESS: options.address }), ...options.env },
       home: "/home/ada",
       user: "ada",

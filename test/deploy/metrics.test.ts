@@ -1,12 +1,14 @@
 /** What alerts and dashboards ask for is what the services tell: names and labels, by docs/metrics.md, which is held against the code. */
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { commands } from "@holdfast/cli/commands/commands";
+import { commandSources } from "@holdfast/cli/commands/commands";
+import { loadCommands } from "@holdfast/cli/frame/command-source";
 import type { BlockedReason } from "@holdfast/controller/domain/blocked";
 import { type FindingKind, findingKinds } from "@holdfast/controller/gate/finding";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 
+const commands = await loadCommands(commandSources);
 const root = path.resolve(import.meta.dirname, "../..");
 const read = (file: string): string => readFileSync(path.join(root, file), "utf8");
 

@@ -1,10 +1,13 @@
 /** Every page of the repository: its links lead somewhere, its command lines are commands, its npm scripts are there. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
-import { commands } from "@holdfast/cli/commands/commands";
+import { commandSources } from "@holdfast/cli/commands/commands";
+import { loadCommands } from "@holdfast/cli/frame/command-source";
 import { describe, expect, test } from "vitest";
 import { meantCommand } from "../support/meant-command.ts";
 import { blocksOf, missingLine, outputOf, sessionOf, stepsOf } from "./guide-walk.ts";
+
+const commands = await loadCommands(commandSources);
 
 const repo = path.resolve(import.meta.dirname, "../..");
 const pages = [

@@ -1,6 +1,7 @@
-import { commands, groups } from "@holdfast/cli/commands/commands";
+import { commandSources, groups } from "@holdfast/cli/commands/commands";
 import type { Command } from "@holdfast/cli/frame/command";
 import { buildProgram } from "@holdfast/cli/frame/program";
+import { readWords } from "@holdfast/cli/frame/read-words";
 
 /** Which command these words behind `holdfast` mean, by the parser of the command line itself; nothing is run. What it refuses, it throws. */
 export const meantCommand = async (words: readonly string[]): Promise<Command | undefined> => {
@@ -15,7 +16,7 @@ export const meantCommand = async (words: readonly string[]): Promise<Command | 
     home: "/",
     user: "ada",
     now: () => 0,
-    verifyAudit: () => ({ trails: [] }),
+    verifyAudit: async () => ({ trails: [] }),
     runController: async () => undefined,
     checkService: async () => undefined,
     signal: new AbortController().signal,
@@ -23,6 +24,7 @@ export const meantCommand = async (words: readonly string[]): Promise<Command | 
   const run = async (command: Command): Promise<void> => {
     found = command;
   };
-  await buildProgram({ io, version: "0", groups, commands, run }).parseAsync([...words], { from: "user" });
+  const { args, commands } = await readWords({ groups, sources: commandSources }, words);
+  await buildProgram({ io, version: "0", groups, commands, run }).parseAsync([...args], { from: "user" });
   return found;
 };

@@ -5,7 +5,6 @@ import os from "node:os";
 import { text } from "node:stream/consumers";
 import tls from "node:tls";
 import { fileURLToPath } from "node:url";
-import { verifyAudit } from "@holdfast/shared/audit/verify-audit";
 import { plainKeys } from "@holdfast/shared/plain-keys";
 import { readUpTo } from "./frame/bounded-text.ts";
 import type { CheckedService } from "./frame/io.ts";
@@ -65,7 +64,10 @@ process.exitCode = await runCli({
     },
     stdin: async () => new TextDecoder().decode(await readUpTo(process.stdin)),
     readFile: (path) => readUpTo(createReadStream(path)),
-    verifyAudit,
+    verifyAudit: async (paths, head) => {
+      const { verifyAudit } = await import("@holdfast/shared/audit/verify-audit");
+      return verifyAudit(paths, head);
+    },
     env: process.env,
     home: os.homedir(),
     user: os.userInfo().username,

@@ -1,15 +1,19 @@
-/** The only file that knows every part of the command line. */
+/**
+ * The only file that knows every part of the command line. What a run may not need is imported where it is needed: a person waits for the start
+ * of every command.
+ */
 import { CommanderError } from "commander";
-import { commands, groups } from "./commands/commands.ts";
+import { commandSources, groups } from "./commands/commands.ts";
 import { awaitSettled } from "./frame/await-settled.ts";
-import { type Clients, connect } from "./frame/clients.ts";
+import type { Clients } from "./frame/clients.ts";
 import type { Command, Input } from "./frame/command.ts";
 import { type ExitCode, exitCodes } from "./frame/exit-code.ts";
 import { asCliFailure, failureJson, failureText } from "./frame/failure-words.ts";
 import type { Io } from "./frame/io.ts";
-import { loadMessageJson } from "./frame/message-json.ts";
+import type { MessageJson } from "./frame/message-json.ts";
 import { createOutput } from "./frame/output.ts";
 import { buildProgram } from "./frame/program.ts";
+import { readWords } from "./frame/read-words.ts";
 import { defaultAddress, type GivenSettings, readSettings } from "./frame/settings.ts";
 
 export const cliVersion = "0.1.0";
@@ -27,15 +31,21 @@ export const runCli = async ({ args, io }: CliRun): Promise<ExitCode> => {
   const run = async (command: Command, input: Input, given: GivenSettings): Promise<void> => {
     const settings = await readSettings(io, given);
     address = settings.address;
-    const messages = await loadMessageJson();
-    clients = connect(settings);
+    const { connect } = await import("./frame/clients.ts");
+    const connected = connect(settings);
+    clients = connected;
+    let loading: Promise<MessageJson> | undefined;
+    const messages = (): Promise<MessageJson> => {
+      loading ??= import("./frame/message-json.ts").then(({ loadMessageJson }) => loadMessageJson());
+      return loading;
+    };
     await command.run(
       {
         io,
         settings,
-        clients,
+        clients: connected,
         messages,
-        out: createOutput(io, settings, messages),
+        out: createOutput(io, settings, settings.json ? await messages() : undefined),
         wait: (awaited) => awaitSettled(io, settings, awaited),
       },
       input,
@@ -43,7 +53,9 @@ export const runCli = async ({ args, io }: CliRun): Promise<ExitCode> => {
   };
 
   try {
-    await buildProgram({ io, version: cliVersion, groups, commands, run }).parseAsync([...args], { from: "user" });
+    const read = await readWords({ groups, sources: commandSources }, args);
+    const program = buildProgram({ io, version: cliVersion, groups, commands: read.commands, run });
+    await program.parseAsync([...read.args], { from: "user" });
     return exitCodes.ok;
   } catch (error) {
     // The library has said what is wrong with the line; help and version are no failures.

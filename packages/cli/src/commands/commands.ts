@@ -1,35 +1,6 @@
 /** Every command there is. Help, completion, docs/cli.md and the tests are made from this table. */
-import { completionCommands } from "../completion/completion-commands.ts";
-import type { Command, Group } from "../frame/command.ts";
-import { auditCommands } from "./audit/audit-commands.ts";
-import { backupCommands } from "./backup-commands.ts";
-import { checkPlacement } from "./check-placement.ts";
-import { createClaims, handOverClaims, listClaims, releaseClaims, statusClaim } from "./claim/claim-commands.ts";
-import { listTokenForReconcile, reconcileClaims } from "./claim/reconcile-commands.ts";
-import { grantCommands } from "./grant-commands.ts";
-import { admitNode } from "./node/admit-node.ts";
-import { fenceNode } from "./node/fence-node.ts";
-import { drainNode, forgetNode, listNodes, statsNode, statusNode, undrainNode } from "./node/node-commands.ts";
-import { backendCapacity, listBackendSnapshots, listBackendVolumes } from "./plugin/backend-commands.ts";
-import { acceptPlugin, deletePlugin, listPlugins, profilePlugin, statusPlugin } from "./plugin/plugin-commands.ts";
-import { quotaCommands } from "./quota-commands.ts";
-import { overrideCommands } from "./repair/override-commands.ts";
-import { reportCommands } from "./repair/report-commands.ts";
-import { runDoctor } from "./run-doctor.ts";
-import { deleteSecret, listSecrets, putSecret } from "./secret-commands.ts";
-import { createGroup, deleteGroup, listGroups, statusGroup } from "./snapshot/group-commands.ts";
-import { restoreGroup } from "./snapshot/restore-group.ts";
-import { createSnapshot, deleteSnapshot, listSnapshots, statusSnapshot } from "./snapshot/snapshot-commands.ts";
-import { caCommands } from "./trust/ca-commands.ts";
-import { enrolCommands } from "./trust/enrol-commands.ts";
-import { upgradeCommands } from "./upgrade-commands.ts";
-import { expandVolume, labelVolume, modifyVolume } from "./volume/change-volume.ts";
-import { detachVolume } from "./volume/detach-volume.ts";
-import { deleteVolume, deregisterVolume } from "./volume/end-volume.ts";
-import { listVolumes } from "./volume/list-volumes.ts";
-import { createVolume, registerVolume } from "./volume/make-volume.ts";
-import { explainVolume, statsVolume, statusVolume } from "./volume/show-volume.ts";
-import { watchEvents } from "./watch-events.ts";
+import type { Group } from "../frame/command.ts";
+import { type CommandSource, loadCommands } from "../frame/command-source.ts";
 
 export const groups: readonly Group[] = [
   { name: "volume", summary: "make, look at, change and end volumes" },
@@ -48,66 +19,256 @@ export const groups: readonly Group[] = [
   { name: "upgrade", summary: "end an upgrade of the controllers" },
 ];
 
-const subjects: readonly Command[] = [
-  createVolume,
-  registerVolume,
-  listVolumes,
-  statusVolume,
-  explainVolume,
-  statsVolume,
-  expandVolume,
-  modifyVolume,
-  labelVolume,
-  detachVolume,
-  deleteVolume,
-  deregisterVolume,
-  createClaims,
-  releaseClaims,
-  handOverClaims,
-  listClaims,
-  statusClaim,
-  listTokenForReconcile,
-  reconcileClaims,
-  createSnapshot,
-  listSnapshots,
-  statusSnapshot,
-  deleteSnapshot,
-  createGroup,
-  listGroups,
-  statusGroup,
-  deleteGroup,
-  restoreGroup,
-  listNodes,
-  statusNode,
-  statsNode,
-  admitNode,
-  drainNode,
-  undrainNode,
-  fenceNode,
-  forgetNode,
-  listPlugins,
-  statusPlugin,
-  profilePlugin,
-  acceptPlugin,
-  deletePlugin,
-  listBackendVolumes,
-  listBackendSnapshots,
-  backendCapacity,
-  checkPlacement,
-  putSecret,
-  listSecrets,
-  deleteSecret,
-  ...quotaCommands,
-  ...grantCommands,
-  ...caCommands,
-  ...enrolCommands,
-  ...reportCommands,
-  ...overrideCommands,
-  ...auditCommands,
-  ...upgradeCommands,
-  watchEvents,
-  runDoctor,
-  ...backupCommands,
+const subjects: readonly CommandSource[] = [
+  {
+    group: "volume",
+    words: ["create", "register"],
+    load: async () => {
+      const { createVolume, registerVolume } = await import("./volume/make-volume.ts");
+      return [createVolume, registerVolume];
+    },
+  },
+  {
+    group: "volume",
+    words: ["list"],
+    load: async () => {
+      const { listVolumes } = await import("./volume/list-volumes.ts");
+      return [listVolumes];
+    },
+  },
+  {
+    group: "volume",
+    words: ["status", "explain", "stats"],
+    load: async () => {
+      const { statusVolume, explainVolume, statsVolume } = await import("./volume/show-volume.ts");
+      return [statusVolume, explainVolume, statsVolume];
+    },
+  },
+  {
+    group: "volume",
+    words: ["expand", "modify", "label"],
+    load: async () => {
+      const { expandVolume, modifyVolume, labelVolume } = await import("./volume/change-volume.ts");
+      return [expandVolume, modifyVolume, labelVolume];
+    },
+  },
+  {
+    group: "volume",
+    words: ["detach"],
+    load: async () => {
+      const { detachVolume } = await import("./volume/detach-volume.ts");
+      return [detachVolume];
+    },
+  },
+  {
+    group: "volume",
+    words: ["delete", "deregister"],
+    load: async () => {
+      const { deleteVolume, deregisterVolume } = await import("./volume/end-volume.ts");
+      return [deleteVolume, deregisterVolume];
+    },
+  },
+  {
+    group: "claim",
+    words: ["create", "release", "hand-over", "list", "status"],
+    load: async () => {
+      const { createClaims, releaseClaims, handOverClaims, listClaims, statusClaim } = await import(
+        "./claim/claim-commands.ts"
+      );
+      return [createClaims, releaseClaims, handOverClaims, listClaims, statusClaim];
+    },
+  },
+  {
+    group: "claim",
+    words: ["list-token", "reconcile"],
+    load: async () => {
+      const { listTokenForReconcile, reconcileClaims } = await import("./claim/reconcile-commands.ts");
+      return [listTokenForReconcile, reconcileClaims];
+    },
+  },
+  {
+    group: "snapshot",
+    words: ["create", "list", "status", "delete"],
+    load: async () => {
+      const { createSnapshot, listSnapshots, statusSnapshot, deleteSnapshot } = await import(
+        "./snapshot/snapshot-commands.ts"
+      );
+      return [createSnapshot, listSnapshots, statusSnapshot, deleteSnapshot];
+    },
+  },
+  {
+    group: "snapshot",
+    words: ["create-group", "list-groups", "group-status", "delete-group"],
+    load: async () => {
+      const { createGroup, listGroups, statusGroup, deleteGroup } = await import("./snapshot/group-commands.ts");
+      return [createGroup, listGroups, statusGroup, deleteGroup];
+    },
+  },
+  {
+    group: "snapshot",
+    words: ["restore-group"],
+    load: async () => {
+      const { restoreGroup } = await import("./snapshot/restore-group.ts");
+      return [restoreGroup];
+    },
+  },
+  {
+    group: "node",
+    words: ["list", "status", "stats"],
+    load: async () => {
+      const { listNodes, statusNode, statsNode } = await import("./node/node-commands.ts");
+      return [listNodes, statusNode, statsNode];
+    },
+  },
+  {
+    group: "node",
+    words: ["admit"],
+    load: async () => {
+      const { admitNode } = await import("./node/admit-node.ts");
+      return [admitNode];
+    },
+  },
+  {
+    group: "node",
+    words: ["drain", "undrain"],
+    load: async () => {
+      const { drainNode, undrainNode } = await import("./node/node-commands.ts");
+      return [drainNode, undrainNode];
+    },
+  },
+  {
+    group: "node",
+    words: ["fence"],
+    load: async () => {
+      const { fenceNode } = await import("./node/fence-node.ts");
+      return [fenceNode];
+    },
+  },
+  {
+    group: "node",
+    words: ["forget"],
+    load: async () => {
+      const { forgetNode } = await import("./node/node-commands.ts");
+      return [forgetNode];
+    },
+  },
+  {
+    group: "plugin",
+    words: ["list", "status", "profile", "accept", "delete"],
+    load: async () => {
+      const { listPlugins, statusPlugin, profilePlugin, acceptPlugin, deletePlugin } = await import(
+        "./plugin/plugin-commands.ts"
+      );
+      return [listPlugins, statusPlugin, profilePlugin, acceptPlugin, deletePlugin];
+    },
+  },
+  {
+    group: "plugin",
+    words: ["list-volumes", "list-snapshots", "capacity"],
+    load: async () => {
+      const { listBackendVolumes, listBackendSnapshots, backendCapacity } = await import(
+        "./plugin/backend-commands.ts"
+      );
+      return [listBackendVolumes, listBackendSnapshots, backendCapacity];
+    },
+  },
+  {
+    group: "placement",
+    words: ["check"],
+    load: async () => {
+      const { checkPlacement } = await import("./check-placement.ts");
+      return [checkPlacement];
+    },
+  },
+  {
+    group: "secret",
+    words: ["put", "list", "delete"],
+    load: async () => {
+      const { putSecret, listSecrets, deleteSecret } = await import("./secret-commands.ts");
+      return [putSecret, listSecrets, deleteSecret];
+    },
+  },
+  {
+    group: "quota",
+    words: ["set", "status", "list", "delete"],
+    load: async () => (await import("./quota-commands.ts")).quotaCommands,
+  },
+  {
+    group: "grant",
+    words: ["set", "show", "list", "delete"],
+    load: async () => (await import("./grant-commands.ts")).grantCommands,
+  },
+  {
+    group: "ca",
+    words: ["init", "issue", "renew"],
+    load: async () => (await import("./trust/ca-commands.ts")).caCommands,
+  },
+  { group: "node", words: ["token"], load: async () => (await import("./trust/enrol-commands.ts")).enrolCommands },
+  { group: "agent", words: ["enrol"], load: async () => (await import("./trust/enrol-commands.ts")).enrolCommands },
+  {
+    group: "ca",
+    words: ["revoke", "revoked"],
+    load: async () => (await import("./trust/enrol-commands.ts")).enrolCommands,
+  },
+  {
+    group: "repair",
+    words: ["scan", "stuck"],
+    load: async () => (await import("./repair/report-commands.ts")).reportCommands,
+  },
+  {
+    group: "repair",
+    words: [
+      "remove-orphan",
+      "adopt",
+      "abandon-claim",
+      "assert-detached",
+      "take-over",
+      "clear-bar",
+      "forget-volume",
+      "forget-controller",
+      "vet",
+    ],
+    load: async () => (await import("./repair/override-commands.ts")).overrideCommands,
+  },
+  {
+    group: "audit",
+    words: ["list", "follow", "verify"],
+    load: async () => (await import("./audit/audit-commands.ts")).auditCommands,
+  },
+  {
+    group: "upgrade",
+    words: ["status", "finish"],
+    load: async () => (await import("./upgrade-commands.ts")).upgradeCommands,
+  },
+  {
+    group: undefined,
+    words: ["events"],
+    load: async () => {
+      const { watchEvents } = await import("./watch-events.ts");
+      return [watchEvents];
+    },
+  },
+  {
+    group: undefined,
+    words: ["doctor"],
+    load: async () => {
+      const { runDoctor } = await import("./run-doctor.ts");
+      return [runDoctor];
+    },
+  },
+  {
+    group: undefined,
+    words: ["export", "import", "migrate", "rebuild"],
+    load: async () => (await import("./backup-commands.ts")).backupCommands,
+  },
 ];
 
-export const commands: readonly Command[] = [...subjects, ...completionCommands(subjects)];
+export const commandSources: readonly CommandSource[] = [
+  ...subjects,
+  {
+    group: undefined,
+    words: ["completion", "complete-line"],
+    load: async () =>
+      (await import("../completion/completion-commands.ts")).completionCommands(await loadCommands(subjects)),
+  },
+];

@@ -1,35 +1,10 @@
 /** What could stand where the cursor is, from the table of commands alone; names that only the controller knows are asked for. */
 import type { Command, Completes, OptionSpec } from "../frame/command.ts";
+import { globalOptions } from "../frame/global-options.ts";
+import { answersTo, longFlag, takesValue } from "../frame/option-flags.ts";
 
 /** Names of one kind; an empty list when nobody answers in time. */
 export type AskNames = (kind: Exclude<Completes, readonly string[]>) => Promise<readonly string[]>;
-
-const globalFlags = [
-  "--address",
-  "--namespace",
-  "--json",
-  "--timeout",
-  "--identity",
-  "--certs",
-  "--colour",
-  "--config",
-  "--help",
-];
-const globalWithValue = new Set([
-  "--address",
-  "-n",
-  "--namespace",
-  "--timeout",
-  "--identity",
-  "--certs",
-  "--colour",
-  "--config",
-]);
-
-const longFlag = ({ flags }: OptionSpec): string => /--[\w-]+/.exec(flags)?.[0] ?? "";
-const takesValue = ({ flags }: OptionSpec): boolean => /[<[]/.test(flags);
-const answersTo = (option: OptionSpec, word: string): boolean =>
-  option.flags.split(/[ ,]+/).some((flag) => flag === word);
 
 const namesOf = async (completes: Completes | undefined, ask: AskNames): Promise<readonly string[]> => {
   if (completes === undefined || completes === "file") return [];
@@ -57,7 +32,7 @@ export const completeLine = async (
     }
     const own = command?.options?.find((option) => answersTo(option, word));
     if (own !== undefined) waiting = takesValue(own) ? own : undefined;
-    else if (globalWithValue.has(word)) waiting = "global";
+    else if (globalOptions.some((option) => answersTo(option, word) && takesValue(option))) waiting = "global";
     else if (!word.startsWith("-")) {
       positional.push(word);
       command ??= commands.find(({ path }) => path.join(" ") === positional.join(" "));
@@ -65,7 +40,8 @@ export const completeLine = async (
   }
   if (waiting === "global") return [];
   if (waiting !== undefined) return matching(await namesOf(waiting.completes, ask));
-  if (current.startsWith("-")) return matching([...(command?.options ?? []).map(longFlag), ...globalFlags]);
+  if (current.startsWith("-"))
+    return matching([...(command?.options ?? []).map(longFlag), ...globalOptions.map(longFlag), "--help"]);
   if (command === undefined) {
     const here = commands.filter(({ path }) => positional.every((word, i) => path[i] === word));
     return matching(here.flatMap(({ path }) => path.slice(positional.length, positional.length + 1)));

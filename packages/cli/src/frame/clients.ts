@@ -1,16 +1,16 @@
-import { PluginHostServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
-import { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
-import { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
-import { GrantServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/grant";
-import { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
-import { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
-import { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
-import { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
-import { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
-import { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
-import { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
-import { TrustServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/trust";
-import { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
+import type { PluginHostServiceDefinition } from "@holdfast/shared/gen/holdfast/agent/v1/plugin_host";
+import type { ClaimServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/claim";
+import type { EventServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/event";
+import type { GrantServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/grant";
+import type { NodeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/node";
+import type { PlacementServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/placement";
+import type { PluginServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/plugin";
+import type { QuotaServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/quota";
+import type { RepairServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/repair";
+import type { SecretServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/secret";
+import type { SnapshotServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/snapshot";
+import type { TrustServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/trust";
+import type { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { createGrpcChannel, createGrpcClient, type GrpcClient } from "@holdfast/shared/grpc/client";
 import { parseIdentity } from "@holdfast/shared/grpc/identity";
 import { createChannelCredentials } from "@holdfast/shared/grpc/tls-credentials";
@@ -19,6 +19,7 @@ import { createCertificateKeeper } from "@holdfast/shared/trust/certificate-keep
 import { certifiedRoles } from "@holdfast/shared/trust/spiffe-id";
 import { CliFailure } from "./cli-failure.ts";
 import { exitCodes } from "./exit-code.ts";
+import { lateClient } from "./late-client.ts";
 import type { Settings } from "./settings.ts";
 
 export interface Clients {
@@ -66,20 +67,28 @@ export const connect = (settings: Settings): Clients => {
     // A controller that is being replaced: another one, or the next life, has the same answer.
     readsAgain: true,
   };
+  const client = <Definition extends Parameters<typeof createGrpcClient>[0]>(load: () => Promise<Definition>) =>
+    lateClient(async () => createGrpcClient(await load(), channel, options));
   return {
-    volumes: createGrpcClient(VolumeServiceDefinition, channel, options),
-    claims: createGrpcClient(ClaimServiceDefinition, channel, options),
-    snapshots: createGrpcClient(SnapshotServiceDefinition, channel, options),
-    nodes: createGrpcClient(NodeServiceDefinition, channel, options),
-    plugins: createGrpcClient(PluginServiceDefinition, channel, options),
-    pluginHost: createGrpcClient(PluginHostServiceDefinition, channel, options),
-    placement: createGrpcClient(PlacementServiceDefinition, channel, options),
-    repair: createGrpcClient(RepairServiceDefinition, channel, options),
-    secrets: createGrpcClient(SecretServiceDefinition, channel, options),
-    quotas: createGrpcClient(QuotaServiceDefinition, channel, options),
-    grants: createGrpcClient(GrantServiceDefinition, channel, options),
-    events: createGrpcClient(EventServiceDefinition, channel, options),
-    trust: createGrpcClient(TrustServiceDefinition, channel, options),
+    volumes: client(async () => (await import("@holdfast/shared/gen/holdfast/v1/volume")).VolumeServiceDefinition),
+    claims: client(async () => (await import("@holdfast/shared/gen/holdfast/v1/claim")).ClaimServiceDefinition),
+    snapshots: client(
+      async () => (await import("@holdfast/shared/gen/holdfast/v1/snapshot")).SnapshotServiceDefinition,
+    ),
+    nodes: client(async () => (await import("@holdfast/shared/gen/holdfast/v1/node")).NodeServiceDefinition),
+    plugins: client(async () => (await import("@holdfast/shared/gen/holdfast/v1/plugin")).PluginServiceDefinition),
+    pluginHost: client(
+      async () => (await import("@holdfast/shared/gen/holdfast/agent/v1/plugin_host")).PluginHostServiceDefinition,
+    ),
+    placement: client(
+      async () => (await import("@holdfast/shared/gen/holdfast/v1/placement")).PlacementServiceDefinition,
+    ),
+    repair: client(async () => (await import("@holdfast/shared/gen/holdfast/v1/repair")).RepairServiceDefinition),
+    secrets: client(async () => (await import("@holdfast/shared/gen/holdfast/v1/secret")).SecretServiceDefinition),
+    quotas: client(async () => (await import("@holdfast/shared/gen/holdfast/v1/quota")).QuotaServiceDefinition),
+    grants: client(async () => (await import("@holdfast/shared/gen/holdfast/v1/grant")).GrantServiceDefinition),
+    events: client(async () => (await import("@holdfast/shared/gen/holdfast/v1/event")).EventServiceDefinition),
+    trust: client(async () => (await import("@holdfast/shared/gen/holdfast/v1/trust")).TrustServiceDefinition),
     close() {
       channel.close();
       keeper?.stop();

@@ -10,7 +10,8 @@ export interface Context {
   readonly io: Io;
   readonly settings: Settings;
   readonly clients: Clients;
-  readonly messages: MessageJson;
+  /** Loaded when it is asked for. */
+  messages(): Promise<MessageJson>;
   readonly out: Output;
   /** Waits with a live line; Ctrl-C ends the wait and not the work. */
   wait<State, Result>(awaited: Awaited<State, Result>): Promise<Result>;

@@ -15,7 +15,7 @@ export interface Io {
   stdin(): Promise<string>;
   readFile(path: string): Promise<Uint8Array>;
   /** Reads the files below these paths. Throws the system's word of one that cannot be read. */
-  verifyAudit(paths: readonly string[], head: string | undefined): AuditVerdict;
+  verifyAudit(paths: readonly string[], head: string | undefined): Promise<AuditVerdict>;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   readonly user: string;

@@ -28,10 +28,11 @@ export interface Output {
   good(text: string): string;
 }
 
-export const createOutput = (io: Io, settings: Settings, messages: MessageJson): Output => {
+/** `messages`: of a run whose answers are JSON. */
+export const createOutput = (io: Io, settings: Settings, messages: MessageJson | undefined): Output => {
   const paint = (code: number, text: string): string => (settings.colour ? `\u001b[${code}m${text}\u001b[0m` : text);
   const jsonOf = <Message>({ type, codec, message }: Shown<Message>): unknown =>
-    messages.toJson(type, codec.encode(message).finish());
+    messages?.toJson(type, codec.encode(message).finish());
   return {
     json: settings.json,
     answer(answer, people) {

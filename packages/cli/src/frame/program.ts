@@ -2,8 +2,9 @@
 import { Argument, Option, Command as Program } from "commander";
 import type { Command, Group, Input } from "./command.ts";
 import { exitCodes } from "./exit-code.ts";
+import { globalOptions } from "./global-options.ts";
 import type { Io } from "./io.ts";
-import { defaultAddress, type GivenSettings } from "./settings.ts";
+import type { GivenSettings } from "./settings.ts";
 
 export interface ProgramParts {
   readonly io: Io;
@@ -42,21 +43,6 @@ const collect = (value: string, before: unknown): readonly string[] => [
   ...(Array.isArray(before) ? before : []),
   value,
 ];
-
-const globalOptions = (program: Program): void => {
-  program
-    .option(
-      "--address <address>",
-      `where the controller listens, host:port or unix:///path (default ${defaultAddress})`,
-    )
-    .option("-n, --namespace <namespace>", "the namespace of volumes, claims and snapshots (default `default`)")
-    .option("--json", "answers for programs: JSON as the API defines it")
-    .option("--timeout <duration>", "how long to wait for work that was asked for (default 5m)")
-    .option("--identity <role/name>", "who calls, where the controller has no certificates to read it from")
-    .option("--certs <path>", "directory with tls.crt, tls.key and ca.crt, or one file: calls with that certificate")
-    .option("--colour <when>", "auto, always or never")
-    .option("--config <path>", "the file with settings (default ~/.config/holdfast/config.yaml)");
-};
 
 /** Every program of the tree writes to our own sinks and throws instead of ending the process. */
 const onOurSinks = (program: Program, io: Io): Program =>
@@ -99,7 +85,7 @@ export const buildProgram = (parts: ProgramParts): Program => {
     .description("CSI volumes for any scheduler: asks a Holdfast controller, and shows what it answers.")
     .version(parts.version)
     .enablePositionalOptions(false);
-  globalOptions(root);
+  for (const { flags, help } of globalOptions) root.option(flags, help);
   root.addHelpText(
     "after",
     `\nExit codes: ${Object.entries(exitCodes)

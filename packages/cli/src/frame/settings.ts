@@ -1,7 +1,6 @@
 import { cliEnvironment } from "@holdfast/shared/config/cli-environment";
 import { parseDuration } from "@holdfast/shared/config/setting";
 import { parseAddress } from "@holdfast/shared/grpc/listen-address";
-import { parse } from "yaml";
 import { boundedYaml } from "./bounded-text.ts";
 import { CliFailure } from "./cli-failure.ts";
 import { exitCodes } from "./exit-code.ts";
@@ -51,6 +50,7 @@ const readConfig = async (io: Io, given: string | undefined): Promise<Partial<Re
     throw wrong(`cannot read the config file ${path}: ${error instanceof Error ? error.message : String(error)}`);
   }
   let content: unknown;
+  const { parse } = await import("yaml");
   try {
     content = parse(boundedYaml(text, path)) ?? {};
   } catch (error) {

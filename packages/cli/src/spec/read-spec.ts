@@ -4,8 +4,7 @@ import { boundedYaml } from "../frame/bounded-text.ts";
 import { CliFailure } from "../frame/cli-failure.ts";
 import type { Context } from "../frame/context.ts";
 import { exitCodes } from "../frame/exit-code.ts";
-import { checkSpec } from "./check-spec.ts";
-import { readSpecDocument, type SpecDocument } from "./spec-document.ts";
+import type { SpecDocument } from "./spec-document.ts";
 import { type SpecViolation, violationText } from "./spec-violation.ts";
 
 export interface ReadSpec<Request> {
@@ -63,10 +62,13 @@ export const readSpec = async <Request>(
   next: readonly string[] = [],
 ): Promise<ReadSpec<Request>> => {
   const file = path === "-" ? "(standard input)" : path;
+  const { readSpecDocument } = await import("./spec-document.ts");
+  const { checkSpec } = await import("./check-spec.ts");
+  const messages = await context.messages();
   const document = readSpecDocument(boundedYaml(await readText(context, path, next), file));
-  const { json, violations } = checkSpec(document, context.messages.describe(kind.type), kind.hidden);
+  const { json, violations } = checkSpec(document, messages.describe(kind.type), kind.hidden);
   if (violations.length > 0) throw badSpec(file, violations);
-  const request = kind.codec.decode(context.messages.toBytes(kind.type, { ...json, ...overrides(json) }));
+  const request = kind.codec.decode(messages.toBytes(kind.type, { ...json, ...overrides(json) }));
   return {
     request,
     async call(act) {

@@ -96,7 +96,7 @@ const verifyAuditFiles: Command = {
       throw usage(`--head ${head}: has to be 64 hexadecimal digits`);
     let verdict: AuditVerdict;
     try {
-      verdict = io.verifyAudit(input.args("path"), head);
+      verdict = await io.verifyAudit(input.args("path"), head);
     } catch (error) {
       throw failed("AUDIT_UNREADABLE", error instanceof Error ? error.message : String(error), [
         "run this as the user of the service, or on a copy",

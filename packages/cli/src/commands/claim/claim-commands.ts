@@ -22,6 +22,7 @@ import { accessModes, attachmentModes } from "../volume/volume-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitClaims } from "./await-claims.ts";
 import { claimColumns, claimStates } from "./claim-words.ts";
+import { noClaimFailure } from "./no-claim-failure.ts";
 
 const workloadArg = { name: "workload", help: "the workload's id", completes: "workload" } as const;
 const nodeOption = { flags: "--node <node>", help: "where the workload runs", completes: "node" } as const;
@@ -118,7 +119,7 @@ export const releaseClaims: Command = {
   path: ["claim", "release"],
   summary: "give a workload's volumes back",
   description:
-    "Do it when the workload's processes are gone: a volume in use is not pulled away, the command then says who holds it.",
+    "Do it when the workload's processes are gone: a volume in use is not pulled away, the command then says who holds it. A workload that has no claim is told (exit 3), with names that are near.",
   args: [workloadArg, { name: "aliases", help: "only these; none means all", many: true, optional: true }],
   options: [{ flags: "--uid <uid>", help: "only this life of the claim; may be repeated", many: true }, noWaitOption],
   examples: [
@@ -131,7 +132,8 @@ export const releaseClaims: Command = {
       aliases: [...input.args("aliases")],
       claimUids: [...input.list("uid")],
     });
-    const wait = asked.claims.length > 0 && input.flag("wait") !== false;
+    if (asked.claims.length === 0) throw await noClaimFailure(context, key.workload, input);
+    const wait = input.flag("wait") !== false;
     const claims = wait
       ? await awaitClaims(context, {
           ...key,

@@ -22,6 +22,11 @@ export const detachVolume: Command = {
     const held: Claim[] = [];
     for await (const page of allPages((pageToken) => clients.claims.listClaims({ filter, pageSize, pageToken })))
       held.push(...page.claims);
+    // A name that is wrong is no volume, or node, that is free.
+    if (held.length === 0) {
+      await clients.volumes.getVolume({ namespace: settings.namespace, id: filter.volume });
+      await clients.nodes.getNode({ name: filter.node });
+    }
     const workloads = held.map(({ namespace, workload, uid }) => ({ namespace, workload, claimUids: [uid] }));
     const asked: Claim[] = [];
     for (const key of workloads) asked.push(...(await clients.claims.releaseClaims({ ...key, aliases: [] })).claims);
