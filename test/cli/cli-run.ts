@@ -13,6 +13,7 @@ export interface CliOptions {
   /** By path; `-` is standard input. */
   readonly files?: Readonly<Record<string, string>>;
   readonly terminal?: boolean;
+  readonly columns?: number;
   /** A command around the program of a service that is checked, such as `unshare --mount`. */
   readonly around?: (service: string) => readonly string[];
   /** Ctrl-C. */
@@ -50,7 +51,7 @@ export const cliRun = async (args: readonly string[], options: CliOptions = {}):
       (to === "err" ? options.onProgress : options.onOutput)?.(text[to]);
     },
     terminal: options.terminal === true,
-    columns: 120,
+    columns: options.columns ?? 120,
   });
   const code = await runCli({
     args,

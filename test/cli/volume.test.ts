@@ -1,6 +1,7 @@
 /** Every command about volumes and claims, end to end against live services, as people and as programs read it. */
 import { claimVolumeId } from "@holdfast/shared/claim-volume-id";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { parse } from "yaml";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { until } from "../harness/until.ts";
 import { type CliOptions, cliRun } from "./cli-run.ts";
@@ -87,6 +88,12 @@ test.skipIf(!root)("claim create, list, status, release; a conflict names its ho
   expect([waited.code, waited.err.endsWith("… data ACTIVE\n")], waited.err).toEqual([0, true]);
   await golden("claim-create", "claim create web-1 data --node node-a");
   await golden("claim-list", "claim list --node node-a");
+  const narrow = await run("claim list", { terminal: true, columns: 80 });
+  for (const line of narrow.out.split("\n")) expect(line.length, line).toBeLessThanOrEqual(80);
+  expect(narrow.out).toMatch(/ACTIVE.* \/tmp\/hf-.*…/);
+  const { host_path: path } = JSON.parse((await run("claim list -o json")).out).claims[0];
+  expect((await run("claim list -o wide", { terminal: true, columns: 80 })).out).toContain(path);
+  await golden("volume-list-claimed", "volume list");
   await golden("claim-status", "claim status web-1 data");
   await golden("volume-explain-claimed", "volume explain data");
   await golden("claim-create-conflict", "claim create web-2 data --node node-b", 4);
@@ -237,6 +244,64 @@ test.skipIf(!root)("colours and a live line on a terminal alone; with --json nei
   const silent = await run("volume create data.yaml --id silent --json", { terminal: true });
   expect([silent.code, silent.err.includes("…")]).toEqual([0, false]);
   for (const id of ["live", "silent"]) await run(`volume delete ${id}`);
+});
+
+test.skipIf(!root)("a list as names, YAML, JSON, wide, or columns by their titles", async () => {
+  await run("volume create data.yaml --id one");
+  const out = async (args: string) => (await run(args)).out;
+  expect(await out("volume list one -o name")).toBe("one\n");
+  expect(await out("volume list none -o name")).toBe("");
+  expect(await out("volume list one -o columns=id,state,Mode,fs")).toBe(
+    "ID   STATE      MODE                FS\none  AVAILABLE  single-node-writer  ext4\n",
+  );
+  expect(await out("volume list one")).not.toContain("NAMESPACE");
+  expect(await out("volume list one -A")).toMatch(/^NAMESPACE {2}ID/);
+  expect(await out("volume list one -o wide")).toMatch(/^NAMESPACE .* CREATED +CALL\n/);
+  const json = await out("volume list one --json");
+  expect(await out("volume list one -o json")).toBe(json);
+  expect(parse(await out("volume list one -o yaml"))).toEqual(JSON.parse(json));
+  expect(await out("plugin list-volumes sim.holdfast.dev -o columns=external-id")).toMatch(/^EXTERNAL ID\nvol-/);
+  const refused = async (args: string) => {
+    const { code, err } = await run(`volume list one ${args}`);
+    expect(code).toBe(2);
+    return err;
+  };
+  expect(await refused("-o columns=id,size,nothing")).toContain(
+    'there is no column "nothing"; there are NAMESPACE, ID,',
+  );
+  expect(await refused("-o table")).toContain("--output table: there are wide, json, yaml, name");
+  expect(await refused("--json -o name")).toContain("exclude each other");
+  expect(await refused("--json -o yaml")).toContain("exclude each other");
+  expect((await run("volume delete one")).code).toBe(0);
+});
+
+test.skipIf(!root)("-w shows a list again when a record has changed, and ends with Ctrl-C", async () => {
+  await run("volume create data.yaml --id one");
+  const watched = async (args: string, options: CliOptions = {}) => {
+    const ctrlC = new AbortController();
+    const labels = args.includes("json") ? "json" : "text";
+    let changed: Promise<unknown> | undefined;
+    const { code, out } = await run(args, {
+      ...options,
+      signal: ctrlC.signal,
+      onOutput: () => {
+        if (changed === undefined) changed = run(`volume label one form=${labels}${options.terminal ?? ""}`);
+        else ctrlC.abort();
+      },
+    });
+    await changed;
+    expect(code).toBe(0);
+    return out;
+  };
+  expect(await watched("volume list one -w -o columns=id,state")).toMatch(/^(ID.*\none .*\n)\n\1$/);
+  const [before, after] = (await watched("volume list one -w -o json")).trimEnd().split("\n");
+  expect([before, after].map((line) => JSON.parse(line ?? "").volumes[0].labels)).toEqual([
+    { form: "text" },
+    { form: "json" },
+  ]);
+  const drawn = await watched("volume list one -w", { terminal: true });
+  expect(drawn.split("\u001b[H\u001b[2J").length).toBeGreaterThanOrEqual(3);
+  expect((await run("volume delete one")).code).toBe(0);
 });
 
 test.skipIf(!root)("volume delete, and again", async () => {

@@ -5,13 +5,14 @@
 import { CommanderError } from "commander";
 import { commandSources, groups } from "./commands/commands.ts";
 import { awaitSettled } from "./frame/await-settled.ts";
+import { CliFailure } from "./frame/cli-failure.ts";
 import type { Clients } from "./frame/clients.ts";
 import type { Command, Input } from "./frame/command.ts";
 import { type ExitCode, exitCodes } from "./frame/exit-code.ts";
 import { asCliFailure, failureJson, failureText } from "./frame/failure-words.ts";
 import type { Io } from "./frame/io.ts";
 import type { MessageJson } from "./frame/message-json.ts";
-import { createOutput } from "./frame/output.ts";
+import { createOutput, type Documents } from "./frame/output.ts";
 import { buildProgram } from "./frame/program.ts";
 import { readWords } from "./frame/read-words.ts";
 import { defaultAddress, type GivenSettings, readSettings } from "./frame/settings.ts";
@@ -23,13 +24,33 @@ export interface CliRun {
   readonly io: Io;
 }
 
+const twoForms = {
+  exitCode: exitCodes.usage,
+  reason: "USAGE",
+  message: "--json and --output yaml exclude each other: give one of the two",
+};
+
+const documents = async (messages: () => Promise<MessageJson>, yaml: boolean): Promise<Documents> => {
+  if (!yaml)
+    return {
+      messages: await messages(),
+      write: (value, one) => `${JSON.stringify(value, undefined, one ? 2 : undefined)}\n`,
+    };
+  const { stringify } = await import("yaml");
+  return { messages: await messages(), write: (value, one) => `${one ? "" : "---\n"}${stringify(value)}` };
+};
+
 export const runCli = async ({ args, io }: CliRun): Promise<ExitCode> => {
   let clients: Clients | undefined;
   let address = defaultAddress;
-  const json = args.includes("--json");
+  let json = args.includes("--json");
 
   const run = async (command: Command, input: Input, given: GivenSettings): Promise<void> => {
-    const settings = await readSettings(io, given);
+    const form = input.text("output");
+    json ||= form === "json";
+    const read = await readSettings(io, given);
+    if (read.json && form === "yaml") throw new CliFailure(twoForms);
+    const settings = { ...read, json: json || form === "yaml" };
     address = settings.address;
     const { connect } = await import("./frame/clients.ts");
     const connected = connect(settings);
@@ -45,7 +66,7 @@ export const runCli = async ({ args, io }: CliRun): Promise<ExitCode> => {
         settings,
         clients: connected,
         messages,
-        out: createOutput(io, settings, settings.json ? await messages() : undefined),
+        out: createOutput(io, settings, settings.json ? await documents(messages, form === "yaml") : undefined),
         wait: (awaited) => awaitSettled(io, settings, awaited),
       },
       input,

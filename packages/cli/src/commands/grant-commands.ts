@@ -8,10 +8,11 @@ import {
 import { readPem } from "@holdfast/shared/trust/pem";
 import type { Command, Input } from "../frame/command.ts";
 import type { Context } from "../frame/context.ts";
+import { answerList, listOptions } from "../frame/list-answer.ts";
 import { shown } from "../frame/output.ts";
-import { tableText } from "../frame/tables.ts";
+import { type Column, tableText } from "../frame/tables.ts";
 import { readText } from "../spec/read-spec.ts";
-import { allPages, pageSize } from "./all-pages.ts";
+import { allRows, pageSize } from "./all-pages.ts";
 import { usage } from "./option-words.ts";
 import { reasonOption } from "./repair/repair-verb.ts";
 
@@ -49,20 +50,16 @@ const keyIdOf = (jwk: string): string => {
   return String(kid);
 };
 
-const grantTable = (grants: readonly Grant[]): string =>
-  tableText(
-    [
-      { title: "SCHEDULER", of: ({ scheduler }) => scheduler },
-      { title: "NAMESPACES", of: ({ namespaces }) => listed(namespaces) },
-      { title: "PLUGINS", of: ({ plugins }) => listed(plugins) },
-      { title: "SECRET ROOTS", of: ({ secretRoots }) => listed(secretRoots) },
-      { title: "TICKET KEYS", of: ({ ticketKeys }) => listed(ticketKeys.map(keyIdOf)) },
-    ],
-    grants,
-  );
+const grantColumns: readonly Column<Grant>[] = [
+  { title: "SCHEDULER", of: ({ scheduler }) => scheduler },
+  { title: "NAMESPACES", of: ({ namespaces }) => listed(namespaces) },
+  { title: "PLUGINS", of: ({ plugins }) => listed(plugins) },
+  { title: "SECRET ROOTS", of: ({ secretRoots }) => listed(secretRoots) },
+  { title: "TICKET KEYS", of: ({ ticketKeys }) => listed(ticketKeys.map(keyIdOf)) },
+];
 
 const oneGrant = ({ grant }: { readonly grant?: Grant | undefined }): string =>
-  grantTable(grant === undefined ? [] : [grant]);
+  tableText(grantColumns, grant === undefined ? [] : [grant]);
 
 const schedulerArg = { name: "scheduler", help: "the name in its identity" };
 
@@ -124,14 +121,21 @@ const showGrant: Command = {
 const listGrants: Command = {
   path: ["grant", "list"],
   summary: "list the schedulers that have a grant",
+  options: listOptions,
   examples: [{ line: "holdfast grant list", says: "all of them, with what they may use" }],
-  async run({ clients, out }) {
-    const grants: Grant[] = [];
-    for await (const page of allPages((pageToken) => clients.grants.listGrants({ pageSize, pageToken })))
-      grants.push(...page.grants);
-    out.answer(shown("holdfast.v1.ListGrantsResponse", ListGrantsResponse, { grants, nextPageToken: "" }), () =>
-      grants.length === 0 ? "no scheduler has a grant\n" : grantTable(grants),
-    );
+  async run(context, input) {
+    await answerList(context, input, {
+      read: () =>
+        allRows(
+          (pageToken) => context.clients.grants.listGrants({ pageSize, pageToken }),
+          ({ grants }) => grants,
+        ),
+      answer: (grants) =>
+        shown("holdfast.v1.ListGrantsResponse", ListGrantsResponse, { grants: [...grants], nextPageToken: "" }),
+      columns: () => grantColumns,
+      name: ({ scheduler }) => scheduler,
+      none: "no scheduler has a grant\n",
+    });
   },
 };
 

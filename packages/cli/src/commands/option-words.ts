@@ -1,7 +1,7 @@
 import { type WireDuration, wireDuration } from "@holdfast/model/wire-duration";
 import { parseDuration } from "@holdfast/shared/config/setting";
 import { CliFailure } from "../frame/cli-failure.ts";
-import type { Input, OptionSpec } from "../frame/command.ts";
+import type { OptionSpec } from "../frame/command.ts";
 import { exitCodes } from "../frame/exit-code.ts";
 import type { EnumWords } from "../words/enum-words.ts";
 import { parseSize } from "../words/size.ts";
@@ -9,20 +9,8 @@ import { parseSize } from "../words/size.ts";
 export const usage = (message: string): CliFailure =>
   new CliFailure({ exitCode: exitCodes.usage, reason: "USAGE", message });
 
-export const wideOption: OptionSpec = {
-  flags: "-o, --output <format>",
-  help: "wide: also the calls that have lasted for a while",
-  completes: ["wide"],
-};
-
 /** Only a controller that knows operators by certificates demands it. */
 export const recordedReasonOption: OptionSpec = { flags: "--reason <text>", help: "why, for the record" };
-
-export const isWide = (input: Input): boolean => {
-  const output = input.text("output");
-  if (output !== undefined && output !== "wide") throw usage(`--output ${output}: there is wide; JSON is --json`);
-  return output === "wide";
-};
 
 export const optionWords = <Value extends number>(
   option: string,

@@ -9,10 +9,11 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/quota";
 import type { Command, Input } from "../frame/command.ts";
 import type { Context } from "../frame/context.ts";
+import { answerList, listOptions } from "../frame/list-answer.ts";
 import { shown } from "../frame/output.ts";
-import { tableText } from "../frame/tables.ts";
+import { type Column, tableText } from "../frame/tables.ts";
 import { parseSize, sizeWords } from "../words/size.ts";
-import { allPages, pageSize } from "./all-pages.ts";
+import { allRows, pageSize } from "./all-pages.ts";
 import { usage } from "./option-words.ts";
 import { reasonOption } from "./repair/repair-verb.ts";
 
@@ -58,19 +59,15 @@ const cell =
     return `${amount(item, used?.[item] ?? 0n)} of ${limit === undefined ? "any" : amount(item, limit)}`;
   };
 
-const quotaTable = (quotas: readonly Quota[]): string =>
-  tableText(
-    [
-      { title: "NAMESPACE", of: ({ namespace }) => namespace },
-      { title: "VOLUMES", of: cell("volumes") },
-      { title: "BYTES", of: cell("bytes") },
-      { title: "SNAPSHOTS", of: cell("snapshots") },
-    ],
-    quotas,
-  );
+const quotaColumns: readonly Column<Quota>[] = [
+  { title: "NAMESPACE", of: ({ namespace }) => namespace },
+  { title: "VOLUMES", of: cell("volumes") },
+  { title: "BYTES", of: cell("bytes") },
+  { title: "SNAPSHOTS", of: cell("snapshots") },
+];
 
 const oneQuota = ({ quota }: { readonly quota?: Quota | undefined }): string =>
-  quotaTable(quota === undefined ? [] : [quota]);
+  tableText(quotaColumns, quota === undefined ? [] : [quota]);
 
 const setQuota: Command = {
   path: ["quota", "set"],
@@ -111,14 +108,21 @@ const statusQuota: Command = {
 const listQuotas: Command = {
   path: ["quota", "list"],
   summary: "list the namespaces that are bounded",
+  options: listOptions,
   examples: [{ line: "holdfast quota list", says: "all of them, with what they have" }],
-  async run({ clients, out }) {
-    const quotas: Quota[] = [];
-    for await (const page of allPages((pageToken) => clients.quotas.listQuotas({ pageSize, pageToken })))
-      quotas.push(...page.quotas);
-    out.answer(shown("holdfast.v1.ListQuotasResponse", ListQuotasResponse, { quotas, nextPageToken: "" }), () =>
-      quotas.length === 0 ? "no namespace has a quota\n" : quotaTable(quotas),
-    );
+  async run(context, input) {
+    await answerList(context, input, {
+      read: () =>
+        allRows(
+          (pageToken) => context.clients.quotas.listQuotas({ pageSize, pageToken }),
+          ({ quotas }) => quotas,
+        ),
+      answer: (quotas) =>
+        shown("holdfast.v1.ListQuotasResponse", ListQuotasResponse, { quotas: [...quotas], nextPageToken: "" }),
+      columns: () => quotaColumns,
+      name: ({ namespace }) => namespace,
+      none: "no namespace has a quota\n",
+    });
   },
 };
 

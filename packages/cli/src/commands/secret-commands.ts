@@ -1,18 +1,13 @@
-import {
-  DeleteSecretResponse,
-  ListSecretsResponse,
-  PutSecretResponse,
-  type Secret,
-} from "@holdfast/shared/gen/holdfast/v1/secret";
+import { DeleteSecretResponse, ListSecretsResponse, PutSecretResponse } from "@holdfast/shared/gen/holdfast/v1/secret";
 import { parse } from "yaml";
 import { boundedYaml } from "../frame/bounded-text.ts";
 import { CliFailure } from "../frame/cli-failure.ts";
 import type { Command } from "../frame/command.ts";
+import { answerList, listOptions } from "../frame/list-answer.ts";
 import { shown } from "../frame/output.ts";
-import { tableText } from "../frame/tables.ts";
 import { readText } from "../spec/read-spec.ts";
 import { ago } from "../words/moment.ts";
-import { allPages, pageSize } from "./all-pages.ts";
+import { allRows, pageSize } from "./all-pages.ts";
 import { usage } from "./option-words.ts";
 
 const secretArg = { name: "secret", help: "the secret's name", completes: "secret" } as const;
@@ -82,24 +77,26 @@ export const listSecrets: Command = {
   path: ["secret", "list"],
   summary: "list secrets: names, versions and keys, no values",
   args: [{ name: "prefix", help: "only names that begin like this", optional: true }],
+  options: listOptions,
   examples: [{ line: "holdfast secret list", says: "all of the namespace" }],
-  async run({ clients, settings, out, io }, input) {
-    const request = { namespace: settings.namespace, namePrefix: input.optionalArg("prefix") ?? "" };
-    const secrets: Secret[] = [];
-    for await (const page of allPages((pageToken) => clients.secrets.listSecrets({ ...request, pageSize, pageToken })))
-      secrets.push(...page.secrets);
-    out.answer(shown("holdfast.v1.ListSecretsResponse", ListSecretsResponse, { secrets, nextPageToken: "" }), () =>
-      secrets.length === 0
-        ? "no secret\n"
-        : tableText(
-            [
-              { title: "NAME", of: ({ name }) => name },
-              { title: "VERSIONS", of: ({ versions }) => versions.map(({ version }) => String(version)).join(",") },
-              { title: "KEYS", of: ({ versions }) => versions.at(-1)?.keys.join(",") || "-" },
-              { title: "WRITTEN", of: ({ versions }) => ago(versions.at(-1)?.createdAt, io.now()) },
-            ],
-            secrets,
-          ),
-    );
+  async run(context, input) {
+    const request = { namespace: context.settings.namespace, namePrefix: input.optionalArg("prefix") ?? "" };
+    await answerList(context, input, {
+      read: () =>
+        allRows(
+          (pageToken) => context.clients.secrets.listSecrets({ ...request, pageSize, pageToken }),
+          ({ secrets }) => secrets,
+        ),
+      answer: (secrets) =>
+        shown("holdfast.v1.ListSecretsResponse", ListSecretsResponse, { secrets: [...secrets], nextPageToken: "" }),
+      columns: (now) => [
+        { title: "NAME", of: ({ name }) => name },
+        { title: "VERSIONS", of: ({ versions }) => versions.map(({ version }) => String(version)).join(",") },
+        { title: "KEYS", of: ({ versions }) => versions.at(-1)?.keys.join(",") || "-" },
+        { title: "WRITTEN", of: ({ versions }) => ago(versions.at(-1)?.createdAt, now) },
+      ],
+      name: ({ name }) => name,
+      none: "no secret\n",
+    });
   },
 };

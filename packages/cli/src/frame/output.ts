@@ -17,7 +17,7 @@ export const shown = <Message>(
 
 export interface Output {
   readonly json: boolean;
-  /** One answer: proto3 JSON for programs, `people` for people. */
+  /** One answer: proto3 JSON, or the same as YAML, for programs, `people` for people. */
   answer<Message>(answer: Shown<Message>, people: () => string): void;
   /** One line of a stream: a JSON document a line. */
   line<Message>(answer: Shown<Message>, people: () => string): void;
@@ -28,19 +28,24 @@ export interface Output {
   good(text: string): string;
 }
 
-/** `messages`: of a run whose answers are JSON. */
-export const createOutput = (io: Io, settings: Settings, messages: MessageJson | undefined): Output => {
+/** How a run writes documents. */
+export interface Documents {
+  readonly messages: MessageJson;
+  /** One of several, as a line where the form allows it. */
+  write(value: unknown, one: boolean): string;
+}
+
+/** `documents`: of a run whose answers are for programs. */
+export const createOutput = (io: Io, settings: Settings, documents: Documents | undefined): Output => {
   const paint = (code: number, text: string): string => (settings.colour ? `\u001b[${code}m${text}\u001b[0m` : text);
-  const jsonOf = <Message>({ type, codec, message }: Shown<Message>): unknown =>
-    messages?.toJson(type, codec.encode(message).finish());
+  const told = <Message>({ type, codec, message }: Shown<Message>, one: boolean, people: () => string): string =>
+    documents === undefined
+      ? people()
+      : documents.write(documents.messages.toJson(type, codec.encode(message).finish()), one);
   return {
     json: settings.json,
-    answer(answer, people) {
-      io.stdout.write(settings.json ? `${JSON.stringify(jsonOf(answer), undefined, 2)}\n` : people());
-    },
-    line(answer, people) {
-      io.stdout.write(settings.json ? `${JSON.stringify(jsonOf(answer))}\n` : people());
-    },
+    answer: (answer, people) => io.stdout.write(told(answer, true, people)),
+    line: (answer, people) => io.stdout.write(told(answer, false, people)),
     note(text) {
       if (!settings.json) io.stderr.write(`${text}\n`);
     },

@@ -1,14 +1,15 @@
 /** What was done by whom: as the store keeps it, as it happens, and whether the files of the audit are as they were written. */
 import type { AuditVerdict, VerifiedTrail } from "@holdfast/shared/audit/verify-audit";
 import { EventSeverity } from "@holdfast/shared/gen/holdfast/v1/event";
-import { type AuditRecord, ListAuditResponse } from "@holdfast/shared/gen/holdfast/v1/repair";
+import { ListAuditResponse } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { CliFailure } from "../../frame/cli-failure.ts";
 import type { Command } from "../../frame/command.ts";
 import { exitCodes } from "../../frame/exit-code.ts";
+import { answerList, listOptions } from "../../frame/list-answer.ts";
 import { shown } from "../../frame/output.ts";
 import { tableText } from "../../frame/tables.ts";
 import { moment } from "../../words/moment.ts";
-import { allPages, pageSize } from "../all-pages.ts";
+import { allRows, pageSize } from "../all-pages.ts";
 import { usage } from "../option-words.ts";
 import { followEvents, forOption, sinceOption } from "../watch-events.ts";
 
@@ -19,36 +20,42 @@ const listAudit: Command = {
     { flags: "-A, --all-namespaces", help: "of every namespace" },
     { flags: "--volume <volume>", help: "only of this volume", completes: "volume" },
     { flags: "--verb <verb>", help: "only this verb, such as AbandonClaim" },
+    ...listOptions,
   ],
   examples: [{ line: "holdfast audit list --volume data", says: "who overrode what, when and why" }],
-  async run({ clients, settings, out }, input) {
+  async run(context, input) {
     const request = {
-      namespace: input.flag("all-namespaces") ? "" : settings.namespace,
+      namespace: input.flag("all-namespaces") ? "" : context.settings.namespace,
       volume: input.text("volume") ?? "",
       verb: input.text("verb") ?? "",
     };
-    const records: AuditRecord[] = [];
-    for await (const page of allPages((pageToken) => clients.repair.listAudit({ ...request, pageSize, pageToken })))
-      records.push(...page.records);
-    out.answer(shown("holdfast.v1.ListAuditResponse", ListAuditResponse, { records, nextPageToken: "" }), () =>
-      records.length === 0
-        ? `no override was made${request.namespace === "" ? "" : ` in namespace ${request.namespace}; those of nodes and of the store belong to none: holdfast audit list -A`}\n`
-        : tableText(
-            [
-              { title: "AT", of: ({ at }) => moment(at) },
-              { title: "WHO", of: ({ who }) => who },
-              { title: "VERB", of: ({ verb }) => verb },
-              {
-                title: "VOLUME",
-                of: ({ namespace, volume }) => (volume === "" ? namespace || "-" : `${namespace}/${volume}`),
-              },
-              { title: "NODE", of: ({ node }) => node || "-" },
-              { title: "REASON", of: ({ reason }) => reason },
-              { title: "EVIDENCE", of: ({ evidence }) => evidence || "-" },
-            ],
-            records,
-          ),
-    );
+    const where =
+      request.namespace === ""
+        ? ""
+        : ` in namespace ${request.namespace}; those of nodes and of the store belong to none: holdfast audit list -A`;
+    await answerList(context, input, {
+      read: () =>
+        allRows(
+          (pageToken) => context.clients.repair.listAudit({ ...request, pageSize, pageToken }),
+          ({ records }) => records,
+        ),
+      answer: (records) =>
+        shown("holdfast.v1.ListAuditResponse", ListAuditResponse, { records: [...records], nextPageToken: "" }),
+      columns: () => [
+        { title: "AT", of: ({ at }) => moment(at) },
+        { title: "WHO", of: ({ who }) => who },
+        { title: "VERB", of: ({ verb }) => verb },
+        {
+          title: "VOLUME",
+          of: ({ namespace, volume }) => (volume === "" ? namespace || "-" : `${namespace}/${volume}`),
+        },
+        { title: "NODE", of: ({ node }) => node || "-" },
+        { title: "REASON", of: ({ reason }) => reason },
+        { title: "EVIDENCE", of: ({ evidence }) => evidence || "-" },
+      ],
+      name: ({ id }) => id,
+      none: `no override was made${where}\n`,
+    });
   },
 };
 

@@ -10,12 +10,13 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/claim";
 import type { Command, Input } from "../../frame/command.ts";
 import type { Context } from "../../frame/context.ts";
+import { answerList, listOptions } from "../../frame/list-answer.ts";
 import { shown } from "../../frame/output.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
 import { readSpec } from "../../spec/read-spec.ts";
 import { ago, ahead } from "../../words/moment.ts";
 import { sizeWords } from "../../words/size.ts";
-import { allPages, pageSize } from "../all-pages.ts";
+import { allRows, pageSize } from "../all-pages.ts";
 import { durationOf, optionWords } from "../option-words.ts";
 import { blockedDetails, callText, degradedText, lastErrorText } from "../resource-words.ts";
 import { accessModes, attachmentModes } from "../volume/volume-words.ts";
@@ -189,6 +190,7 @@ export const listClaims: Command = {
     { flags: "--plugin <plugin>", help: "only of this plugin", completes: "plugin" },
     { flags: "--state <state>", help: "only in this state; may be repeated", many: true, completes: claimStates.words },
     { flags: "--blocked", help: "only what cannot go on by itself" },
+    ...listOptions,
   ],
   examples: [{ line: "holdfast claim list --node node-a", says: "who uses what there" }],
   async run(context, input) {
@@ -201,14 +203,18 @@ export const listClaims: Command = {
       states: optionWords("--state", claimStates, input.list("state")),
       blocked: input.flag("blocked"),
     };
-    const claims: Claim[] = [];
-    for await (const page of allPages((pageToken) =>
-      context.clients.claims.listClaims({ filter, pageSize, pageToken }),
-    ))
-      claims.push(...page.claims);
-    context.out.answer(shown("holdfast.v1.ListClaimsResponse", ListClaimsResponse, { claims, nextPageToken: "" }), () =>
-      claimsTable(context, claims),
-    );
+    await answerList(context, input, {
+      read: () =>
+        allRows(
+          (pageToken) => context.clients.claims.listClaims({ filter, pageSize, pageToken }),
+          ({ claims }) => claims,
+        ),
+      answer: (claims) =>
+        shown("holdfast.v1.ListClaimsResponse", ListClaimsResponse, { claims: [...claims], nextPageToken: "" }),
+      columns: claimColumns,
+      name: ({ workload, alias }) => `${workload} ${alias}`,
+      none: "no claim\n",
+    });
   },
 };
 

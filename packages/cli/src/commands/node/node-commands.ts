@@ -12,11 +12,12 @@ import {
   UndrainNodeResponse,
 } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { Command } from "../../frame/command.ts";
+import { answerList, listOptions } from "../../frame/list-answer.ts";
 import { shown } from "../../frame/output.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
 import { enumWords } from "../../words/enum-words.ts";
 import { ago, moment } from "../../words/moment.ts";
-import { allPages, pageSize } from "../all-pages.ts";
+import { allPages, allRows, pageSize } from "../all-pages.ts";
 import { durationOf, optionWords, recordedReasonOption } from "../option-words.ts";
 import { pluginHealths } from "../plugin/plugin-words.ts";
 import { blockedDetails, blockedInstances, consequenceText, lastErrorText } from "../resource-words.ts";
@@ -49,31 +50,34 @@ export const listNodes: Command = {
     { flags: "--state <state>", help: "only in this state; may be repeated", many: true, completes: nodeStates.words },
     { flags: "--plugin <plugin>", help: "only with an instance of this plugin", completes: "plugin" },
     { flags: "--class <class>", help: "only of this placement class" },
+    ...listOptions,
   ],
   examples: [{ line: "holdfast node list", says: "every host whose agent registered" }],
-  async run({ clients, out, io }, input) {
+  async run(context, input) {
     const filter = {
       states: optionWords("--state", nodeStates, input.list("state")),
       plugin: input.text("plugin") ?? "",
       placementClass: input.text("class") ?? "",
     };
-    const nodes: Node[] = [];
-    for await (const page of allPages((pageToken) => clients.nodes.listNodes({ filter, pageSize, pageToken })))
-      nodes.push(...page.nodes);
-    out.answer(shown("holdfast.v1.ListNodesResponse", ListNodesResponse, { nodes, nextPageToken: "" }), () =>
-      nodes.length === 0
-        ? "no node\n"
-        : tableText(
-            [
-              { title: "NAME", of: ({ name }) => name },
-              { title: "STATE", of: stateWords },
-              { title: "SINCE", of: ({ stateSince }) => ago(stateSince, io.now()) },
-              { title: "PLUGINS", of: ({ plugins }) => plugins.map(({ plugin }) => plugin).join(",") || "-" },
-              { title: "VERSION", of: ({ agentVersion }) => agentVersion },
-            ],
-            nodes,
-          ),
-    );
+    await answerList(context, input, {
+      read: () =>
+        allRows(
+          (pageToken) => context.clients.nodes.listNodes({ filter, pageSize, pageToken }),
+          ({ nodes }) => nodes,
+        ),
+      answer: (nodes) =>
+        shown("holdfast.v1.ListNodesResponse", ListNodesResponse, { nodes: [...nodes], nextPageToken: "" }),
+      columns: (now) => [
+        { title: "NAME", of: ({ name }) => name },
+        { title: "STATE", of: stateWords },
+        { title: "SINCE", of: ({ stateSince }) => ago(stateSince, now) },
+        { title: "PLUGINS", of: ({ plugins }) => plugins.map(({ plugin }) => plugin).join(",") || "-" },
+        { title: "VERSION", of: ({ agentVersion }) => agentVersion },
+        { title: "CLASS", wide: true, of: ({ placementClass }) => placementClass || "-" },
+      ],
+      name: ({ name }) => name,
+      none: "no node\n",
+    });
   },
 };
 

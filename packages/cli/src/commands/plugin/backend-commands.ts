@@ -7,12 +7,13 @@ import {
   ListExternalVolumesResponse,
 } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Command } from "../../frame/command.ts";
+import { answerList, listOptions } from "../../frame/list-answer.ts";
 import { shown } from "../../frame/output.ts";
-import { detailsText, tableText } from "../../frame/tables.ts";
+import { detailsText } from "../../frame/tables.ts";
 import { readSpec } from "../../spec/read-spec.ts";
 import { ago } from "../../words/moment.ts";
 import { sizeWords } from "../../words/size.ts";
-import { allPages, pageSize } from "../all-pages.ts";
+import { allRows, pageSize } from "../all-pages.ts";
 import { pluginArg } from "./plugin-commands.ts";
 
 const knownAs = ({ knownNamespace, knownId }: Pick<ExternalVolume, "knownNamespace" | "knownId">): string =>
@@ -22,34 +23,36 @@ export const listBackendVolumes: Command = {
   path: ["plugin", "list-volumes"],
   summary: "list the volumes that a CSI driver's backend has, and which of them are known here",
   args: [pluginArg],
+  options: listOptions,
   examples: [
     {
       line: "holdfast plugin list-volumes ebs.csi.aws.com",
       says: "what is there to `volume register`? and what belongs to nobody?",
     },
   ],
-  async run({ clients, out }, input) {
+  async run(context, input) {
     const plugin = input.arg("plugin");
-    const volumes: ExternalVolume[] = [];
-    for await (const page of allPages((pageToken) =>
-      clients.volumes.listExternalVolumes({ plugin, pageSize, pageToken }),
-    ))
-      volumes.push(...page.volumes);
-    const answer = { volumes, nextPageToken: "" };
-    out.answer(shown("holdfast.v1.ListExternalVolumesResponse", ListExternalVolumesResponse, answer), () =>
-      volumes.length === 0
-        ? "the backend has no volume\n"
-        : tableText<ExternalVolume>(
-            [
-              { title: "EXTERNAL ID", of: ({ externalId }) => externalId },
-              { title: "KNOWN AS", of: knownAs },
-              { title: "SIZE", of: ({ capacityBytes }) => sizeWords(capacityBytes) },
-              { title: "PUBLISHED TO", of: ({ publishedDriverNodeIds }) => publishedDriverNodeIds.join(",") || "-" },
-              { title: "CONDITION", of: ({ condition }) => (condition?.abnormal ? condition.message : "-") },
-            ],
-            volumes,
-          ),
-    );
+    await answerList<ExternalVolume, ListExternalVolumesResponse>(context, input, {
+      read: () =>
+        allRows(
+          (pageToken) => context.clients.volumes.listExternalVolumes({ plugin, pageSize, pageToken }),
+          ({ volumes }) => volumes,
+        ),
+      answer: (volumes) =>
+        shown("holdfast.v1.ListExternalVolumesResponse", ListExternalVolumesResponse, {
+          volumes: [...volumes],
+          nextPageToken: "",
+        }),
+      columns: () => [
+        { title: "EXTERNAL ID", of: ({ externalId }) => externalId },
+        { title: "KNOWN AS", of: knownAs },
+        { title: "SIZE", of: ({ capacityBytes }) => sizeWords(capacityBytes) },
+        { title: "PUBLISHED TO", of: ({ publishedDriverNodeIds }) => publishedDriverNodeIds.join(",") || "-" },
+        { title: "CONDITION", of: ({ condition }) => (condition?.abnormal ? condition.message : "-") },
+      ],
+      name: ({ externalId }) => externalId,
+      none: "the backend has no volume\n",
+    });
   },
 };
 
@@ -60,38 +63,40 @@ export const listBackendSnapshots: Command = {
   options: [
     { flags: "--of <external-id>", help: "only of the storage with this external id" },
     { flags: "--secret <reference>", help: "for the plugin's calls, such as secret:backend-login" },
+    ...listOptions,
   ],
   examples: [{ line: "holdfast plugin list-snapshots ebs.csi.aws.com", says: "which belong to nobody?" }],
-  async run({ clients, settings, out, io }, input) {
+  async run(context, input) {
     const secret = input.text("secret");
     const request = {
       plugin: input.arg("plugin"),
       externalVolumeId: input.text("of") ?? "",
-      namespace: settings.namespace,
+      namespace: context.settings.namespace,
       ...(secret === undefined ? {} : { secrets: { ref: secret } }),
     };
-    const snapshots: ExternalSnapshot[] = [];
-    for await (const page of allPages((pageToken) =>
-      clients.snapshots.listExternalSnapshots({ ...request, pageSize, pageToken }),
-    ))
-      snapshots.push(...page.snapshots);
-    const answer = { snapshots, nextPageToken: "" };
-    out.answer(shown("holdfast.v1.ListExternalSnapshotsResponse", ListExternalSnapshotsResponse, answer), () =>
-      snapshots.length === 0
-        ? "the backend has no such snapshot\n"
-        : tableText<ExternalSnapshot>(
-            [
-              { title: "EXTERNAL ID", of: ({ externalId }) => externalId },
-              { title: "KNOWN AS", of: knownAs },
-              { title: "OF", of: ({ externalVolumeId }) => externalVolumeId || "-" },
-              { title: "GROUP", of: ({ externalGroupId }) => externalGroupId || "-" },
-              { title: "SIZE", of: ({ sizeBytes }) => sizeWords(sizeBytes) },
-              { title: "CUT", of: ({ cutAt }) => ago(cutAt, io.now()) },
-              { title: "READY", of: ({ ready }) => (ready ? "yes" : "no") },
-            ],
-            snapshots,
-          ),
-    );
+    await answerList<ExternalSnapshot, ListExternalSnapshotsResponse>(context, input, {
+      read: () =>
+        allRows(
+          (pageToken) => context.clients.snapshots.listExternalSnapshots({ ...request, pageSize, pageToken }),
+          ({ snapshots }) => snapshots,
+        ),
+      answer: (snapshots) =>
+        shown("holdfast.v1.ListExternalSnapshotsResponse", ListExternalSnapshotsResponse, {
+          snapshots: [...snapshots],
+          nextPageToken: "",
+        }),
+      columns: (now) => [
+        { title: "EXTERNAL ID", of: ({ externalId }) => externalId },
+        { title: "KNOWN AS", of: knownAs },
+        { title: "OF", of: ({ externalVolumeId }) => externalVolumeId || "-" },
+        { title: "GROUP", of: ({ externalGroupId }) => externalGroupId || "-" },
+        { title: "SIZE", of: ({ sizeBytes }) => sizeWords(sizeBytes) },
+        { title: "CUT", of: ({ cutAt }) => ago(cutAt, now) },
+        { title: "READY", of: ({ ready }) => (ready ? "yes" : "no") },
+      ],
+      name: ({ externalId }) => externalId,
+      none: "the backend has no such snapshot\n",
+    });
   },
 };
 

@@ -11,11 +11,12 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import { connect } from "../../frame/clients.ts";
 import type { Command } from "../../frame/command.ts";
+import { answerList, listOptions } from "../../frame/list-answer.ts";
 import { shown } from "../../frame/output.ts";
 import type { Settings } from "../../frame/settings.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
 import { readSpec } from "../../spec/read-spec.ts";
-import { allPages, pageSize } from "../all-pages.ts";
+import { allRows, pageSize } from "../all-pages.ts";
 import { recordedReasonOption } from "../option-words.ts";
 import { blockedInstances } from "../resource-words.ts";
 import { pluginHealths, pluginRoles, supportWords } from "./plugin-words.ts";
@@ -30,27 +31,28 @@ const usable = (plugin: Plugin): string => (plugin.schedulable ? "yes" : `no: ${
 export const listPlugins: Command = {
   path: ["plugin", "list"],
   summary: "list CSI drivers",
-  options: [{ flags: "--node <node>", help: "only with an instance on this node", completes: "node" }],
+  options: [{ flags: "--node <node>", help: "only with an instance on this node", completes: "node" }, ...listOptions],
   examples: [{ line: "holdfast plugin list", says: "every driver that was seen, and whether it can be used" }],
-  async run({ clients, out }, input) {
-    const plugins: Plugin[] = [];
+  async run(context, input) {
     const node = input.text("node") ?? "";
-    for await (const page of allPages((pageToken) => clients.plugins.listPlugins({ node, pageSize, pageToken })))
-      plugins.push(...page.plugins);
-    out.answer(shown("holdfast.v1.ListPluginsResponse", ListPluginsResponse, { plugins, nextPageToken: "" }), () =>
-      plugins.length === 0
-        ? "no plugin was seen yet\n"
-        : tableText(
-            [
-              { title: "NAME", of: ({ name }) => name },
-              { title: "VERSION", of: ({ versions }) => versions.join(",") || "-" },
-              { title: "CONTROLLER", of: ({ controller }) => halfWords(controller) },
-              { title: "NODE", of: (plugin) => halfWords(plugin.node) },
-              { title: "USABLE", of: usable },
-            ],
-            plugins,
-          ),
-    );
+    await answerList(context, input, {
+      read: () =>
+        allRows(
+          (pageToken) => context.clients.plugins.listPlugins({ node, pageSize, pageToken }),
+          ({ plugins }) => plugins,
+        ),
+      answer: (plugins) =>
+        shown("holdfast.v1.ListPluginsResponse", ListPluginsResponse, { plugins: [...plugins], nextPageToken: "" }),
+      columns: () => [
+        { title: "NAME", of: ({ name }) => name },
+        { title: "VERSION", of: ({ versions }) => versions.join(",") || "-" },
+        { title: "CONTROLLER", of: ({ controller }) => halfWords(controller) },
+        { title: "NODE", of: (plugin) => halfWords(plugin.node) },
+        { title: "USABLE", of: usable },
+      ],
+      name: ({ name }) => name,
+      none: "no plugin was seen yet\n",
+    });
   },
 };
 

@@ -3,14 +3,14 @@ import {
   DeleteSnapshotGroupResponse,
   GetSnapshotGroupResponse,
   ListSnapshotGroupsResponse,
-  type SnapshotGroup,
   SnapshotState,
 } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import type { Command } from "../../frame/command.ts";
+import { answerList, listOptions } from "../../frame/list-answer.ts";
 import { shown } from "../../frame/output.ts";
-import { detailsText, tableText } from "../../frame/tables.ts";
-import { allPages, pageSize } from "../all-pages.ts";
-import { isWide, usage, wideOption } from "../option-words.ts";
+import { detailsText, narrowColumns, tableText } from "../../frame/tables.ts";
+import { allRows, pageSize } from "../all-pages.ts";
+import { usage } from "../option-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitSnapshot } from "./await-snapshot.ts";
 import { callColumn, forgetOption, groupColumns, groupDetails, snapshotColumns } from "./snapshot-words.ts";
@@ -96,7 +96,7 @@ export const statusGroup: Command = {
     out.answer(shown("holdfast.v1.GetSnapshotGroupResponse", GetSnapshotGroupResponse, answer), () =>
       group === undefined
         ? ""
-        : `${detailsText(groupDetails(group, io.now()))}\n${tableText(snapshotColumns(io.now()), snapshots)}`,
+        : `${detailsText(groupDetails(group, io.now()))}\n${tableText(narrowColumns(snapshotColumns(io.now(), true)), snapshots)}`,
     );
   },
 };
@@ -104,23 +104,27 @@ export const statusGroup: Command = {
 export const listGroups: Command = {
   path: ["snapshot", "list-groups"],
   summary: "list snapshot groups",
-  options: [{ flags: "-A, --all-namespaces", help: "of every namespace" }, wideOption],
+  options: [{ flags: "-A, --all-namespaces", help: "of every namespace" }, ...listOptions],
   examples: [
     { line: "holdfast snapshot list-groups", says: "all of the namespace" },
     { line: "holdfast snapshot list-groups -o wide", says: "with the calls of plugins that take long" },
   ],
-  async run({ clients, settings, out, io }, input) {
-    const filter = { namespace: input.flag("all-namespaces") ? "" : settings.namespace };
-    const now = io.now();
-    const columns = [...groupColumns(now), ...(isWide(input) ? [callColumn(now)] : [])];
-    const groups: SnapshotGroup[] = [];
-    for await (const page of allPages((pageToken) =>
-      clients.snapshots.listSnapshotGroups({ filter, pageSize, pageToken }),
-    ))
-      groups.push(...page.groups);
-    out.answer(
-      shown("holdfast.v1.ListSnapshotGroupsResponse", ListSnapshotGroupsResponse, { groups, nextPageToken: "" }),
-      () => (groups.length === 0 ? "no snapshot group\n" : tableText(columns, groups)),
-    );
+  async run(context, input) {
+    const filter = { namespace: input.flag("all-namespaces") ? "" : context.settings.namespace };
+    await answerList(context, input, {
+      read: () =>
+        allRows(
+          (pageToken) => context.clients.snapshots.listSnapshotGroups({ filter, pageSize, pageToken }),
+          ({ groups }) => groups,
+        ),
+      answer: (groups) =>
+        shown("holdfast.v1.ListSnapshotGroupsResponse", ListSnapshotGroupsResponse, {
+          groups: [...groups],
+          nextPageToken: "",
+        }),
+      columns: (now) => [...groupColumns(now, filter.namespace === ""), callColumn(now)],
+      name: ({ id }) => id,
+      none: "no snapshot group\n",
+    });
   },
 };

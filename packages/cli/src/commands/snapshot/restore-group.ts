@@ -8,7 +8,7 @@ import { CliFailure } from "../../frame/cli-failure.ts";
 import type { Command } from "../../frame/command.ts";
 import { exitCodes } from "../../frame/exit-code.ts";
 import { shown } from "../../frame/output.ts";
-import { tableText } from "../../frame/tables.ts";
+import { narrowColumns, tableText } from "../../frame/tables.ts";
 import { readSpec } from "../../spec/read-spec.ts";
 import { blockedFailure, overFailure } from "../stuck-failure.ts";
 import { volumeColumns, volumeName, volumeStates } from "../volume/volume-words.ts";
@@ -90,7 +90,7 @@ export const restoreGroup: Command = {
         })
         .then(({ now }) => now);
     context.out.answer(shown("holdfast.v1.RestoreSnapshotGroupResponse", RestoreSnapshotGroupResponse, answer), () =>
-      tableText(volumeColumns(context.io.now()), answer.volumes),
+      tableText(narrowColumns(volumeColumns(context.io.now(), true)), answer.volumes),
     );
   },
 };

@@ -3,14 +3,14 @@ import {
   DeleteSnapshotResponse,
   GetSnapshotResponse,
   ListSnapshotsResponse,
-  type Snapshot,
   SnapshotState,
 } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import type { Command } from "../../frame/command.ts";
+import { answerList, listOptions } from "../../frame/list-answer.ts";
 import { shown } from "../../frame/output.ts";
-import { detailsText, tableText } from "../../frame/tables.ts";
-import { allPages, pageSize } from "../all-pages.ts";
-import { isWide, labelsOf, optionWords, usage, wideOption } from "../option-words.ts";
+import { detailsText } from "../../frame/tables.ts";
+import { allRows, pageSize } from "../all-pages.ts";
+import { labelsOf, optionWords, usage } from "../option-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitSnapshot } from "./await-snapshot.ts";
 import { callColumn, forgetOption, snapshotColumns, snapshotDetails, snapshotStates } from "./snapshot-words.ts";
@@ -144,29 +144,35 @@ export const listSnapshots: Command = {
     },
     { flags: "--label <key=value>", help: "only with this label; may be repeated", many: true },
     { flags: "--blocked", help: "only what cannot go on by itself" },
-    wideOption,
+    ...listOptions,
   ],
   examples: [
     { line: "holdfast snapshot list --volume data", says: "what there is to restore from" },
     { line: "holdfast snapshot list -o wide", says: "with the calls of plugins that take long" },
   ],
-  async run({ clients, settings, out, io }, input) {
+  async run(context, input) {
     const filter = {
-      namespace: input.flag("all-namespaces") ? "" : settings.namespace,
+      namespace: input.flag("all-namespaces") ? "" : context.settings.namespace,
       volume: input.text("volume") ?? "",
       plugin: input.text("plugin") ?? "",
       states: optionWords("--state", snapshotStates, input.list("state")),
       labels: labelsOf("--label", input.list("label")),
       blocked: input.flag("blocked"),
     };
-    const now = io.now();
-    const columns = [...snapshotColumns(now), ...(isWide(input) ? [callColumn(now)] : [])];
-    const snapshots: Snapshot[] = [];
-    for await (const page of allPages((pageToken) => clients.snapshots.listSnapshots({ filter, pageSize, pageToken })))
-      snapshots.push(...page.snapshots);
-    out.answer(
-      shown("holdfast.v1.ListSnapshotsResponse", ListSnapshotsResponse, { snapshots, nextPageToken: "" }),
-      () => (snapshots.length === 0 ? "no snapshot\n" : tableText(columns, snapshots)),
-    );
+    await answerList(context, input, {
+      read: () =>
+        allRows(
+          (pageToken) => context.clients.snapshots.listSnapshots({ filter, pageSize, pageToken }),
+          ({ snapshots }) => snapshots,
+        ),
+      answer: (snapshots) =>
+        shown("holdfast.v1.ListSnapshotsResponse", ListSnapshotsResponse, {
+          snapshots: [...snapshots],
+          nextPageToken: "",
+        }),
+      columns: (now) => [...snapshotColumns(now, filter.namespace === ""), callColumn(now)],
+      name: ({ id }) => id,
+      none: "no snapshot\n",
+    });
   },
 };

@@ -16,8 +16,8 @@ export const forgetOption: OptionSpec = {
 const stateWords = ({ state, blocked }: Snapshot | SnapshotGroup): string =>
   `${snapshotStates.of(state)}${blocked === undefined ? "" : " BLOCKED"}`;
 
-export const snapshotColumns = (now: number): readonly Column<Snapshot>[] => [
-  { title: "NAMESPACE", of: ({ namespace }) => namespace },
+export const snapshotColumns = (now: number, anyNamespace: boolean): readonly Column<Snapshot>[] => [
+  { title: "NAMESPACE", wide: !anyNamespace, of: ({ namespace }) => namespace },
   { title: "ID", of: ({ id }) => id },
   { title: "STATE", of: stateWords },
   { title: "VOLUME", of: ({ volume }) => volume },
@@ -26,8 +26,8 @@ export const snapshotColumns = (now: number): readonly Column<Snapshot>[] => [
   { title: "CUT", of: ({ cutAt }) => ago(cutAt, now) },
 ];
 
-export const groupColumns = (now: number): readonly Column<SnapshotGroup>[] => [
-  { title: "NAMESPACE", of: ({ namespace }) => namespace },
+export const groupColumns = (now: number, anyNamespace: boolean): readonly Column<SnapshotGroup>[] => [
+  { title: "NAMESPACE", wide: !anyNamespace, of: ({ namespace }) => namespace },
   { title: "ID", of: ({ id }) => id },
   { title: "STATE", of: stateWords },
   { title: "VOLUMES", of: ({ volumes }) => volumes.join(",") },
@@ -37,6 +37,7 @@ export const groupColumns = (now: number): readonly Column<SnapshotGroup>[] => [
 /** Of `-o wide`: more than fits a narrow terminal. */
 export const callColumn = (now: number): Column<Snapshot | SnapshotGroup> => ({
   title: "CALL",
+  wide: true,
   of: ({ call }) => callText(call, now) || "-",
 });
 

@@ -1,10 +1,10 @@
-import { ListVolumesResponse, type Volume } from "@holdfast/shared/gen/holdfast/v1/volume";
+import { ListVolumesResponse } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Command } from "../../frame/command.ts";
+import { answerList, listOptions } from "../../frame/list-answer.ts";
 import { shown } from "../../frame/output.ts";
-import { tableText } from "../../frame/tables.ts";
-import { allPages, pageSize } from "../all-pages.ts";
-import { isWide, labelsOf, optionWords, wideOption } from "../option-words.ts";
-import { volumeColumns, volumeStates, wideColumns } from "./volume-words.ts";
+import { allRows, pageSize } from "../all-pages.ts";
+import { labelsOf, optionWords } from "../option-words.ts";
+import { volumeColumns, volumeStates } from "./volume-words.ts";
 
 export const listVolumes: Command = {
   path: ["volume", "list"],
@@ -22,15 +22,15 @@ export const listVolumes: Command = {
     },
     { flags: "--label <key=value>", help: "only with this label; may be repeated", many: true },
     { flags: "--blocked", help: "only what cannot go on by itself" },
-    wideOption,
+    ...listOptions,
   ],
   examples: [
     { line: "holdfast volume list", says: "all of the namespace" },
     { line: "holdfast volume list -A --blocked", says: "what is stuck, anywhere" },
     { line: "holdfast volume list -o wide", says: "with the calls of plugins that take long" },
+    { line: "holdfast volume list -o columns=id,use -w", says: "who uses what, again whenever it has changed" },
   ],
   async run(context, input) {
-    const columns = isWide(input) ? wideColumns : volumeColumns;
     const filter = {
       namespace: input.flag("all-namespaces") ? "" : context.settings.namespace,
       idPrefix: input.optionalArg("prefix") ?? "",
@@ -40,14 +40,17 @@ export const listVolumes: Command = {
       labels: labelsOf("--label", input.list("label")),
       blocked: input.flag("blocked"),
     };
-    const volumes: Volume[] = [];
-    for await (const page of allPages((pageToken) =>
-      context.clients.volumes.listVolumes({ filter, pageSize, pageToken }),
-    ))
-      volumes.push(...page.volumes);
-    context.out.answer(
-      shown("holdfast.v1.ListVolumesResponse", ListVolumesResponse, { volumes, nextPageToken: "" }),
-      () => (volumes.length === 0 ? "no volume\n" : tableText(columns(context.io.now()), volumes)),
-    );
+    await answerList(context, input, {
+      read: () =>
+        allRows(
+          (pageToken) => context.clients.volumes.listVolumes({ filter, pageSize, pageToken }),
+          ({ volumes }) => volumes,
+        ),
+      answer: (volumes) =>
+        shown("holdfast.v1.ListVolumesResponse", ListVolumesResponse, { volumes: [...volumes], nextPageToken: "" }),
+      columns: (now) => volumeColumns(now, filter.namespace === ""),
+      name: ({ id }) => id,
+      none: "no volume\n",
+    });
   },
 };

@@ -32,40 +32,63 @@ export const capabilityWords = (capability: VolumeCapability): string =>
     .filter((word) => word !== "")
     .join(" ");
 
-export const volumeColumns = (now: number): readonly Column<Volume>[] => [
-  { title: "NAMESPACE", of: ({ namespace }) => namespace },
+/** Access modes, as `--mode` takes them. */
+const modeWords = ({ capabilities }: Volume): string =>
+  [
+    ...new Set(capabilities.map(({ accessMode }) => accessModes.of(accessMode).toLowerCase().replaceAll("_", "-"))),
+  ].join(",") || "-";
+
+const fileSystemWords = ({ capabilities }: Volume): string =>
+  [
+    ...new Set(
+      capabilities.map(({ attachmentMode, fsType }) =>
+        attachmentMode === AttachmentMode.ATTACHMENT_MODE_BLOCK_DEVICE ? "block" : fsType,
+      ),
+    ),
+  ]
+    .filter((word) => word !== "")
+    .join(",") || "-";
+
+/** `web-1 on node-a`, `3 claims on 2 nodes`, `attached to node-a`, or `-`. */
+const useWords = ({ holders, holderCount, attachments }: Volume): string => {
+  const [first] = holders;
+  if (first === undefined) return attachments[0] === undefined ? "-" : `attached to ${attachments[0].node}`;
+  if (holderCount <= 1n) return `${first.workload} on ${first.node}`;
+  const nodes = new Set(holders.map(({ node }) => node)).size;
+  const more = holderCount > BigInt(holders.length) ? " or more" : "";
+  return `${holderCount} claims on ${nodes === 1 && more === "" ? first.node : `${nodes}${more} nodes`}`;
+};
+
+const nodesWords = ({ attachments, attachmentCount }: Volume): string =>
+  attachments.length === 0
+    ? "-"
+    : attachments
+        .slice(0, 3)
+        .map(({ node }) => node)
+        .concat(attachmentCount > 3n ? [`and ${attachmentCount - 3n} more`] : [])
+        .join(",");
+
+const stateWords = ({ state, blocked, condition, health }: Volume): string =>
+  [
+    volumeStates.of(state),
+    ...(blocked === undefined ? [] : ["BLOCKED"]),
+    ...(condition?.abnormal === true ? ["ABNORMAL"] : []),
+    ...new Set(health.flatMap(({ entries }) => entries.map(({ status }) => status))),
+  ].join(" ");
+
+/** `anyNamespace`: they may be of several. */
+export const volumeColumns = (now: number, anyNamespace: boolean): readonly Column<Volume>[] => [
+  { title: "NAMESPACE", wide: !anyNamespace, of: ({ namespace }) => namespace },
   { title: "ID", of: ({ id }) => id },
-  {
-    title: "STATE",
-    of: ({ state, blocked, condition, health }) =>
-      [
-        volumeStates.of(state),
-        ...(blocked === undefined ? [] : ["BLOCKED"]),
-        ...(condition?.abnormal === true ? ["ABNORMAL"] : []),
-        ...new Set(health.flatMap(({ entries }) => entries.map(({ status }) => status))),
-      ].join(" "),
-  },
+  { title: "STATE", of: stateWords },
   { title: "PLUGIN", of: ({ plugin }) => plugin },
   { title: "SIZE", of: ({ capacity }) => sizeWords(capacity?.actualBytes || capacity?.requiredBytes || 0n) },
-  { title: "CLAIMS", of: ({ holderCount }) => String(holderCount) },
-  {
-    title: "NODES",
-    of: ({ attachments, attachmentCount }) =>
-      attachments.length === 0
-        ? "-"
-        : attachments
-            .slice(0, 3)
-            .map(({ node }) => node)
-            .concat(attachmentCount > 3n ? [`and ${attachmentCount - 3n} more`] : [])
-            .join(","),
-  },
-  { title: "CREATED", of: ({ createdAt }) => ago(createdAt, now) },
-];
-
-/** Of `-o wide`: more than fits a narrow terminal. */
-export const wideColumns = (now: number): readonly Column<Volume>[] => [
-  ...volumeColumns(now),
-  { title: "CALL", of: ({ calls }) => calls.map((call) => callText(call, now)).join("; ") || "-" },
+  { title: "MODE", of: modeWords },
+  { title: "FS", of: fileSystemWords },
+  { title: "USE", of: useWords },
+  { title: "NODES", wide: true, of: nodesWords },
+  { title: "CREATED", wide: true, of: ({ createdAt }) => ago(createdAt, now) },
+  { title: "CALL", wide: true, of: ({ calls }) => calls.map((call) => callText(call, now)).join("; ") || "-" },
 ];
 
 const expansionWords = ({ wantedBytes, controllerDone, pendingNodes }: NonNullable<Volume["expansion"]>): string => {
