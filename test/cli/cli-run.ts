@@ -16,6 +16,8 @@ export interface CliOptions {
   readonly columns?: number;
   /** A command around the program of a service that is checked, such as `unshare --mount`. */
   readonly around?: (service: string) => readonly string[];
+  /** To a question; nothing: there is no terminal to ask at. */
+  readonly says?: boolean;
   /** Ctrl-C. */
   readonly signal?: AbortSignal;
   /** Called with all of standard error after each write to it. */
@@ -59,6 +61,10 @@ export const cliRun = async (args: readonly string[], options: CliOptions = {}):
       stdout: sink("out"),
       stderr: sink("err"),
       stdin: async () => options.files?.["-"] ?? "",
+      confirm: async (question) => {
+        text.err += `${question}\n`;
+        return options.says;
+      },
       readFile: async (path) => {
         const content = options.files?.[path];
         if (content === undefined) throw new Error(`there is no file ${path}`);

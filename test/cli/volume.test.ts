@@ -1,5 +1,8 @@
 /** Every command about volumes and claims, end to end against live services, as people and as programs read it. */
+import { createFileRegistry, fromBinary } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { claimVolumeId } from "@holdfast/shared/claim-volume-id";
+import { readApiImage } from "@holdfast/shared/grpc/api-image";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse } from "yaml";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
@@ -12,10 +15,16 @@ if (!root) console.warn("SKIPPED: real mounts need root");
 
 let cluster: Cluster;
 beforeAll(async () => {
-  if (root) cluster = await startCluster({ nodes: ["node-a", "node-b"], realMounts: true });
+  if (root)
+    cluster = await startCluster({
+      nodes: ["node-a", "node-b"],
+      realMounts: true,
+      controllerEnv: { HOLDFAST_SECRET_ENV: "STORAGE_@default", STORAGE_LOGIN: '{"user":"ada"}' },
+    });
 });
 afterAll(() => cluster?.stop());
 
+const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, await readApiImage()));
 const spec = `
 id: data
 plugin: sim.holdfast.dev
@@ -302,6 +311,65 @@ test.skipIf(!root)("-w shows a list again when a record has changed, and ends wi
   const drawn = await watched("volume list one -w", { terminal: true });
   expect(drawn.split("\u001b[H\u001b[2J").length).toBeGreaterThanOrEqual(3);
   expect((await run("volume delete one")).code).toBe(0);
+});
+
+test.skipIf(!root)("volume init prints a file that makes a volume, and names every field of the request", async () => {
+  await golden("volume-init", "volume init --plugin sim.holdfast.dev");
+  const { out } = await run("volume init --plugin sim.holdfast.dev");
+  const made = await run("volume create - --id example", { files: { "-": out.replace("10GiB", "10MiB") } });
+  expect(made.code, made.err).toBe(0);
+  const fields = registry.getMessage("holdfast.v1.CreateVolumeRequest")?.fields.map(({ name }) => name) ?? [];
+  const inFile = (name: string) => new RegExp(`^(?:# )?${name}:`, "m").test(out);
+  expect(fields.filter((name) => !inFile(name))).toEqual(["request_id", "wait_for"]);
+  // The lines behind # are fields too.
+  const all = out.replace(/^# (?= *[a-z_]+:(?: |$)| {2})/gm, "").replace(/^inline_secrets.*$/m, "");
+  const whole = await run("volume apply - --id none", { files: { "-": all } });
+  expect([whole.code, whole.err.includes("there is no volume default/none")], whole.err).toEqual([3, true]);
+  expect((await run("volume delete example")).code).toBe(0);
+});
+
+test.skipIf(!root)("volume apply shows the difference, asks, and changes what the file says", async () => {
+  const two =
+    "capabilities:\n  - { attachment_mode: file-system, access_mode: single-node-single-writer, fs_type: ext4 }";
+  const first = spec.replace("capabilities:", two);
+  await run("volume create data.yaml --id kept", { files: { "data.yaml": first } });
+  const apply = (content: string, args = "", options: CliOptions = {}) =>
+    run(`volume apply data.yaml --id kept${args}`, { files: { "data.yaml": content }, ...options });
+  const edited = `${spec.replace("team: search", "team: ops").replace("10MiB", "20MiB")}
+policy: { reclaim: retain }
+mutable_parameters: { iops: "8000" }
+secrets: { node_stage: { ref: "env:STORAGE_LOGIN" } }
+`;
+  const record = async () => JSON.parse((await run("volume status kept --json")).out).volume;
+  const before = await record();
+
+  expect(await apply(first)).toMatchObject({ code: 0, err: "volume default/kept is as the file says\n" });
+  const dry = await apply(edited, " --dry-run");
+  expect(dry).toMatchObject({ code: 0, err: "" });
+  expect(await apply(edited)).toMatchObject({ code: 2, err: expect.stringContaining("the same command with --yes") });
+  expect((await apply(edited, " --json")).code).toBe(2);
+  const no = await apply(edited, "", { says: false });
+  expect(no).toMatchObject({ code: 1, err: expect.stringContaining("nothing of default/kept was changed") });
+  expect(no.err).toContain(`${dry.out}Change default/kept so?\n`);
+  const fixed = `${edited.replace("plugin: sim.holdfast.dev", "plugin: other.example")}parameters: { a: b }\n`;
+  await golden("volume-apply-fixed", "volume apply data.yaml --id kept --yes", 2, { files: { "data.yaml": fixed } });
+  expect(await record()).toEqual(before);
+
+  const done = await apply(edited, "", { says: true });
+  expect(done.code, done.err).toBe(0);
+  expect(await record()).toMatchObject({
+    labels: { team: "ops" },
+    policy: { reclaim: "RECLAIM_POLICY_RETAIN" },
+    mutable_parameters: { iops: "8000" },
+    secrets: { node_stage: { ref: "env:STORAGE_LOGIN" } },
+    capacity: { actual_bytes: String(20 * 1024 * 1024) },
+    capabilities: [{ access_mode: "ACCESS_MODE_SINGLE_NODE_WRITER" }],
+  });
+  expect((await apply(edited)).err).toBe("volume default/kept is as the file says\n");
+  await apply(edited.replace("team: ops", "team: search").replace("retain", "delete"), " --yes");
+  await golden("volume-apply", "volume apply data.yaml --id kept --yes", 0, { files: { "data.yaml": edited } });
+  await apply(edited.replace("retain", "delete"), " --yes");
+  expect((await run("volume delete kept")).code).toBe(0);
 });
 
 test.skipIf(!root)("volume delete, and again", async () => {

@@ -11,6 +11,7 @@ export const meantCommand = async (words: readonly string[]): Promise<Command | 
     stdout: silent,
     stderr: silent,
     stdin: async () => "",
+    confirm: async () => undefined,
     readFile: async () => new Uint8Array(),
     env: {},
     home: "/",

@@ -39,6 +39,20 @@ const checkService = async (
   return await text(child.stdout);
 };
 
+const confirm = async (question: string): Promise<boolean | undefined> => {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) return undefined;
+  const { createInterface } = await import("node:readline/promises");
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(?:es)?$/i.test((await lines.question(`${question} [y/N] `, { signal: interrupt.signal })).trim());
+  } catch (error) {
+    if (interrupt.signal.aborted) return false;
+    throw error;
+  } finally {
+    lines.close();
+  }
+};
+
 const interrupt = new AbortController();
 // The first one ends what waits, with words; a second one ends everything.
 process.once("SIGINT", () => {
@@ -63,6 +77,7 @@ process.exitCode = await runCli({
       columns: process.stderr.columns ?? 80,
     },
     stdin: async () => new TextDecoder().decode(await readUpTo(process.stdin)),
+    confirm,
     readFile: (path) => readUpTo(createReadStream(path)),
     verifyAudit: async (paths, head) => {
       const { verifyAudit } = await import("@holdfast/shared/audit/verify-audit");

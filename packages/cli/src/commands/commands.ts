@@ -30,6 +30,22 @@ const subjects: readonly CommandSource[] = [
   },
   {
     group: "volume",
+    words: ["init"],
+    load: async () => {
+      const { initVolume } = await import("./volume/init-volume.ts");
+      return [initVolume];
+    },
+  },
+  {
+    group: "volume",
+    words: ["apply"],
+    load: async () => {
+      const { applyVolume } = await import("./volume/apply-volume.ts");
+      return [applyVolume];
+    },
+  },
+  {
+    group: "volume",
     words: ["list"],
     load: async () => {
       const { listVolumes } = await import("./volume/list-volumes.ts");

@@ -13,6 +13,8 @@ export interface Io {
   readonly stdout: Sink;
   readonly stderr: Sink;
   stdin(): Promise<string>;
+  /** Asks a person; undefined where there is no terminal to ask at. */
+  confirm(question: string): Promise<boolean | undefined>;
   readFile(path: string): Promise<Uint8Array>;
   /** Reads the files below these paths. Throws the system's word of one that cannot be read. */
   verifyAudit(paths: readonly string[], head: string | undefined): Promise<AuditVerdict>;

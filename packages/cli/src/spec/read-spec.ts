@@ -11,6 +11,8 @@ export interface ReadSpec<Request> {
   readonly request: Request;
   /** Runs a call with the request; what the controller finds wrong with it is told by line too. */
   call<Answer>(act: () => Promise<Answer>): Promise<Answer>;
+  /** The failure for what the command finds wrong with it, told by line. */
+  refused(says: string, violations: readonly FieldViolation[]): CliFailure;
 }
 
 export interface SpecKind<Request> {
@@ -29,11 +31,16 @@ const badSpec = (file: string, violations: readonly SpecViolation[]): CliFailure
     details: violations.map((violation) => violationText(file, violation)),
   });
 
-const refusedSpec = (file: string, document: SpecDocument, violations: readonly FieldViolation[]): CliFailure =>
+const refusedSpec = (
+  message: string,
+  file: string,
+  document: SpecDocument,
+  violations: readonly FieldViolation[],
+): CliFailure =>
   new CliFailure({
     exitCode: exitCodes.usage,
     reason: "INVALID_ARGUMENT",
-    message: `the controller refused ${file}; nothing was written`,
+    message,
     details: violations.map(({ field, description }) =>
       violationText(file, { ...document.placeOfField(field), field, rule: description }),
     ),
@@ -71,11 +78,13 @@ export const readSpec = async <Request>(
   const request = kind.codec.decode(messages.toBytes(kind.type, { ...json, ...overrides(json) }));
   return {
     request,
+    refused: (says, found) => refusedSpec(`${file} ${says}`, file, document, found),
     async call(act) {
       try {
         return await act();
       } catch (error) {
-        if (isHoldfastError(error) && error.violations.length > 0) throw refusedSpec(file, document, error.violations);
+        if (isHoldfastError(error) && error.violations.length > 0)
+          throw refusedSpec(`the controller refused ${file}; nothing was written`, file, document, error.violations);
         throw error;
       }
     },

@@ -5,17 +5,39 @@ import {
   type Volume,
 } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Command } from "../../frame/command.ts";
+import type { Context } from "../../frame/context.ts";
 import { shown } from "../../frame/output.ts";
 import { detailsText } from "../../frame/tables.ts";
 import { labelsOf, sizeOf, usage } from "../option-words.ts";
 import { noWaitOption } from "../wait-options.ts";
-import { awaitVolume } from "./await-volume.ts";
+import { awaitVolume, type VolumeRef } from "./await-volume.ts";
 import { volumeArg } from "./show-volume.ts";
 import { volumeDetails } from "./volume-words.ts";
 
 /** At the backend and wherever it is mounted; where it is not, its file system grows with the next mount. */
 const isGrown = ({ expansion }: Volume): boolean =>
   expansion === undefined || (expansion.controllerDone && expansion.pendingNodes.length === 0);
+
+export const growTo = async (
+  context: Context,
+  ref: VolumeRef,
+  capacity: { readonly requiredBytes: bigint; readonly limitBytes: bigint },
+  wait: boolean,
+): Promise<Volume | undefined> => {
+  let { volume } = await context.clients.volumes.expandVolume({ ...ref, capacity });
+  if (volume !== undefined && !isGrown(volume) && wait)
+    ({ volume } = await awaitVolume(context, ref, {
+      doing: "to be bigger",
+      reached: (now) => now !== undefined && isGrown(now),
+      stop: "",
+      part: {
+        what: "the expansion",
+        of: (now) => now.expansion,
+        other: `holdfast volume expand ${ref.id} <size> --namespace ${ref.namespace}`,
+      },
+    }));
+  return volume;
+};
 
 export const expandVolume: Command = {
   path: ["volume", "expand"],
@@ -30,22 +52,32 @@ export const expandVolume: Command = {
       requiredBytes: sizeOf("<size>", input.arg("size")),
       limitBytes: sizeOf("--limit", input.text("limit")),
     };
-    let { volume } = await context.clients.volumes.expandVolume({ ...ref, capacity });
-    if (volume !== undefined && !isGrown(volume) && input.flag("wait") !== false)
-      ({ volume } = await awaitVolume(context, ref, {
-        doing: "to be bigger",
-        reached: (now) => now !== undefined && isGrown(now),
-        stop: "",
-        part: {
-          what: "the expansion",
-          of: (now) => now.expansion,
-          other: `holdfast volume expand ${ref.id} <size> --namespace ${ref.namespace}`,
-        },
-      }));
+    const volume = await growTo(context, ref, capacity, input.flag("wait"));
     context.out.answer(shown("holdfast.v1.ExpandVolumeResponse", ExpandVolumeResponse, { volume }), () =>
       volume === undefined ? "" : detailsText(volumeDetails(volume, context.io.now())),
     );
   },
+};
+
+export const modifyTo = async (
+  context: Context,
+  ref: VolumeRef,
+  mutableParameters: Readonly<Record<string, string>>,
+  wait: boolean,
+): Promise<Volume | undefined> => {
+  const otherValues = `holdfast volume modify ${ref.id} <parameters> --namespace ${ref.namespace}`;
+  let { volume } = await context.clients.volumes.modifyVolume({ ...ref, mutableParameters });
+  if (volume !== undefined && wait)
+    ({ volume } = await awaitVolume(context, ref, {
+      doing: "to be modified",
+      reached: (now) =>
+        now !== undefined &&
+        now.intent === undefined &&
+        Object.entries(mutableParameters).every(([key, value]) => now.mutableParameters[key] === value),
+      stop: `${otherValues}    with other values`,
+      part: { what: "the modification", of: (now) => now.modification, other: otherValues },
+    }));
+  return volume;
 };
 
 export const modifyVolume: Command = {
@@ -57,18 +89,7 @@ export const modifyVolume: Command = {
   async run(context, input) {
     const ref = { namespace: context.settings.namespace, id: input.arg("volume") };
     const mutableParameters = labelsOf("<parameters>", input.args("parameters"));
-    const otherValues = `holdfast volume modify ${ref.id} <parameters> --namespace ${ref.namespace}`;
-    let { volume } = await context.clients.volumes.modifyVolume({ ...ref, mutableParameters });
-    if (volume !== undefined && input.flag("wait") !== false)
-      ({ volume } = await awaitVolume(context, ref, {
-        doing: "to be modified",
-        reached: (now) =>
-          now !== undefined &&
-          now.intent === undefined &&
-          Object.entries(mutableParameters).every(([key, value]) => now.mutableParameters[key] === value),
-        stop: `${otherValues}    with other values`,
-        part: { what: "the modification", of: (now) => now.modification, other: otherValues },
-      }));
+    const volume = await modifyTo(context, ref, mutableParameters, input.flag("wait"));
     context.out.answer(shown("holdfast.v1.ModifyVolumeResponse", ModifyVolumeResponse, { volume }), () =>
       volume === undefined ? "" : detailsText(volumeDetails(volume, context.io.now())),
     );
