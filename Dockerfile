@@ -2,6 +2,9 @@
 #
 # Every image runs with a read-only root: what is written is under the paths that docs/containers.md lists. tini is process 1: it
 # passes signals on and collects the children that helpers leave behind.
+#
+# Where npm needs an authority or a registry of yours, give its settings as secrets, which stay in no image:
+#   docker build --secret id=npmrc,src=npmrc --secret id=ca,src=ca.pem --target controller .      (npmrc: cafile=/run/secrets/ca)
 FROM node:26-slim AS manifests
 WORKDIR /app
 COPY package.json package-lock.json ./
@@ -16,17 +19,27 @@ COPY services/node-agent/package.json services/node-agent/
 
 # The generated code; needs the tools, which no image below carries.
 FROM manifests AS generated
-RUN npm ci --ignore-scripts --no-audit --no-fund
+RUN --mount=type=secret,id=npmrc --mount=type=secret,id=ca \
+    NPM_CONFIG_USERCONFIG=/run/secrets/npmrc npm ci --ignore-scripts --no-audit --no-fund
 COPY buf.yaml buf.gen.yaml ./
 COPY scripts scripts
 COPY proto proto
 RUN npm run --silent generate
 
-# Optional packages are tools and a Node binary: the image has its own Node.
-FROM manifests AS runtime
-ENV NODE_ENV=production
+# Optional packages are tools and a Node binary: the image has its own Node. Types and source maps are read by no service.
+FROM manifests AS modules
+RUN --mount=type=secret,id=npmrc --mount=type=secret,id=ca \
+    NPM_CONFIG_USERCONFIG=/run/secrets/npmrc npm ci --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional \
+ && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.cts' -o -name '*.d.mts' \) -delete
+
+FROM node:26-slim AS runtime
+LABEL org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.licenses="Apache-2.0"
+# In the process namespace of the host tini is not process 1, and collects children only on this word.
+ENV NODE_ENV=production TINI_SUBREAPER=1
+WORKDIR /app
 RUN apt-get update && apt-get install -y --no-install-recommends tini && rm -rf /var/lib/apt/lists/*
-RUN npm ci --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional && npm cache clean --force
+COPY --from=modules /app ./
 COPY deploy/healthcheck.mjs deploy/
 COPY packages/shared packages/shared
 COPY packages/csi packages/csi
@@ -37,6 +50,8 @@ ENTRYPOINT ["/usr/bin/tini", "--"]
 # Its directories are open to the group 0: it runs as `node` where the sockets of its plugins are open to it, and as root with every
 # capability dropped where they belong to root.
 FROM runtime AS controller
+LABEL org.opencontainers.image.title="holdfast-controller" \
+      org.opencontainers.image.description="Holdfast: volumes, claims and calls to controller plugins"
 COPY services/controller services/controller
 RUN mkdir -p /var/lib/holdfast-controller /run/holdfast/controller-plugins \
  && chown node:0 /var/lib/holdfast-controller /run/holdfast/controller-plugins \
@@ -49,6 +64,8 @@ CMD ["node", "--disable-sigusr1", "services/controller/src/main.ts"]
 # Root: it makes directories for mounts and reads the mount tables of other processes. /etc/machine-id is mounted from the host,
 # read-only; the image has none, so that an agent without the mount says what is missing.
 FROM runtime AS node-agent
+LABEL org.opencontainers.image.title="holdfast-node-agent" \
+      org.opencontainers.image.description="Holdfast: stages and mounts volumes on one node"
 RUN apt-get update && apt-get install -y --no-install-recommends mount util-linux && rm -rf /var/lib/apt/lists/* /etc/machine-id
 ENV UV_THREADPOOL_SIZE=16
 COPY services/node-agent services/node-agent
@@ -58,6 +75,8 @@ CMD ["node", "--disable-sigusr1", "services/node-agent/src/main.ts"]
 
 # Root: it makes filesystems, loop devices and mounts.
 FROM runtime AS local-driver
+LABEL org.opencontainers.image.title="holdfast-local-driver" \
+      org.opencontainers.image.description="Holdfast: a CSI driver of directories and loop devices for one host"
 RUN apt-get update \
  && apt-get install -y --no-install-recommends e2fsprogs findutils mount util-linux xfsprogs && rm -rf /var/lib/apt/lists/*
 ENV UV_THREADPOOL_SIZE=16
@@ -66,6 +85,8 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "deploy/
 CMD ["node", "--disable-sigusr1", "packages/local-driver/src/main.ts"]
 
 FROM runtime AS cli
+LABEL org.opencontainers.image.title="holdfast-cli" \
+      org.opencontainers.image.description="Holdfast: the command line"
 COPY packages/cli packages/cli
 COPY deploy/compose deploy/compose
 USER node

@@ -329,6 +329,36 @@ describe("Dockerfile", () => {
     },
   );
 
+  test("packages are installed with secrets that stay in no layer, and in no image that is shipped", () => {
+    const installs = read("Dockerfile")
+      .replaceAll("\\\n", " ")
+      .split("\n")
+      .filter((line) => line.includes("npm ci"));
+    expect(installs).toHaveLength(2);
+    for (const line of installs)
+      expect(line).toMatch(
+        /^RUN --mount=type=secret,id=npmrc --mount=type=secret,id=ca +NPM_CONFIG_USERCONFIG=\/run\/secrets\/npmrc npm ci/,
+      );
+    for (const stage of ["runtime", "controller", "node-agent", "local-driver", "cli"])
+      expect(stageOf(stage).join("\n")).not.toMatch(/npm ci|type=secret/);
+  });
+
+  test("process 1 of a container collects children also where it is another process of the host", () => {
+    expect(stageOf("runtime").join("\n")).toMatch(/^ENV .*\bTINI_SUBREAPER=1$/m);
+  });
+
+  test("an image says its name, its version and its licence", () => {
+    const { version, license } = JSON.parse(read("package.json")) as {
+      readonly version: string;
+      readonly license: string;
+    };
+    const shared = stageOf("runtime").join("\n");
+    expect(shared).toContain(`org.opencontainers.image.version="${version}"`);
+    expect(shared).toContain(`org.opencontainers.image.licenses="${license}"`);
+    for (const target of ["controller", "node-agent", "local-driver", "cli"])
+      expect(stageOf(target).join("\n")).toContain(`org.opencontainers.image.title="holdfast-${target}"`);
+  });
+
   test("the image of the agent has no machine id of its own", () => {
     const agent = read("Dockerfile")
       .split(/^FROM /m)
