@@ -33,6 +33,7 @@ interface Service {
   readonly profiles?: readonly string[];
   readonly tmpfs?: readonly string[];
   readonly networks?: readonly string[];
+  readonly stop_grace_period?: string;
   readonly network_mode?: string;
 }
 
@@ -271,8 +272,32 @@ describe("docker-compose.yml", () => {
     expect(told.filter((number) => !published.includes(number))).toEqual([]);
   });
 
+  test("without a profile one node is started, with the driver that it needs; every other service is in a profile", () => {
+    const byProfile: Record<string, string[]> = {};
+    for (const [name, { profiles = ["default"] }] of services)
+      for (const profile of profiles) byProfile[profile] = [...(byProfile[profile] ?? []), name];
+    expect(byProfile).toEqual({
+      default: ["redis", "trust", "controller", "node-a", "local-driver"],
+      "two-nodes": ["node-b", "local-driver-b"],
+      observability: ["jaeger", "prometheus", "grafana"],
+      tools: ["cli"],
+    });
+  });
+
+  test("one target is one image, whose name the services share", () => {
+    for (const [name, { image, build }] of services)
+      if (build !== undefined) expect(image, name).toBe(`holdfast-${build.target}`);
+  });
+
+  test.each(ours)("%s: it is given longer to end than its parts take at most", (_, service) => {
+    const seconds = Number(/^(\d+)s$/.exec(service.stop_grace_period ?? "")?.[1]);
+    // The bound of createLifecycle.
+    expect(seconds).toBeGreaterThan(15);
+  });
+
   test("foreign images are pinned to a version", () => {
-    for (const [name, { image }] of services) if (image !== undefined) expect(image, name).toMatch(/:v?\d+(\.\d+)*$/);
+    for (const [name, { image, build }] of services)
+      if (image !== undefined && build === undefined) expect(image, name).toMatch(/:v?\d+(\.\d+)*$/);
   });
 });
 
