@@ -87,7 +87,7 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
   if (!options.enabled) return off;
   const [
     { AsyncLocalStorageContextManager },
-    { W3CTraceContextPropagator },
+    { ExportResultCode, W3CTraceContextPropagator },
     { resourceFromAttributes },
     sdk,
     exporter,
@@ -99,8 +99,9 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
     createExporter(options),
   ]);
 
+  const outages = reportOutages(options.log, options.endpoint);
   const batch = new sdk.BatchSpanProcessor({
-    exporter,
+    exporter: tellOutages(exporter, ExportResultCode.SUCCESS, outages),
     maxQueueSize: 8192,
     maxExportBatchSize: 512,
     scheduledDelayMillis: 1000,
@@ -117,7 +118,6 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
     spanLimits: { attributeValueLengthLimit: 256, attributeCountLimit: 32, eventCountLimit: 16, linkCountLimit: 16 },
     spanProcessors: [withAllowList(batch)],
   });
-  reportFailures(options.log);
   const manager = new AsyncLocalStorageContextManager();
   context.setGlobalContextManager(manager.enable());
   propagation.setGlobalPropagator(new W3CTraceContextPropagator());
@@ -187,18 +187,54 @@ function withAllowList<P extends Processor>(next: P): P {
   return next;
 }
 
-/** A collector that is away makes an error every second; one line a minute says as much. */
-function reportFailures(log: Logger): void {
-  let quietUntil = Number.NEGATIVE_INFINITY;
-  const report = (message: string) => {
-    const now = performance.now();
-    if (now < quietUntil) return;
-    quietUntil = now + 60_000;
-    log.warn("tracing: spans cannot be exported (told once a minute)", { detail: message.slice(0, 512) });
+interface Outages {
+  failed(message: string): void;
+  exported(): void;
+}
+
+/** A collector that is away makes an error every second, and may be away for good: one line when it is gone, one when it is back. */
+function reportOutages(log: Logger, endpoint: string | undefined): Outages {
+  const collector = endpoint === undefined ? {} : { collector: new URL(endpoint).host };
+  let away = false;
+  const failed = (message: string) => {
+    if (away) return;
+    away = true;
+    log.warn("tracing: spans cannot be exported; those until it is back are lost", {
+      ...collector,
+      detail: textOf(message),
+    });
   };
   const quiet = () => undefined;
   diag.setLogger(
-    { error: report, warn: report, info: quiet, debug: quiet, verbose: quiet },
+    { error: failed, warn: failed, info: quiet, debug: quiet, verbose: quiet },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
+  return {
+    failed,
+    exported() {
+      if (away) log.info("tracing: spans are exported again", collector);
+      away = false;
+    },
+  };
+}
+
+/** The SDK tells an error as JSON, with a stack that says nothing here. */
+function textOf(message: string): string {
+  const told = /"message":("(?:[^"\\]|\\.)*")/.exec(message)?.[1];
+  return (told === undefined ? message : (JSON.parse(told) as string)).slice(0, 512);
+}
+
+interface Exporter {
+  export(spans: never, done: (result: { code: number; error?: Error }) => void): void;
+}
+
+function tellOutages<E extends Exporter>(exporter: E, success: number, { failed, exported }: Outages): E {
+  const send = exporter.export.bind(exporter);
+  exporter.export = (spans, done) =>
+    send(spans, (result) => {
+      if (result.code === success) exported();
+      else failed(result.error?.message ?? "");
+      done(result);
+    });
+  return exporter;
 }
