@@ -1,10 +1,10 @@
+import { parseSize } from "@holdfast/model/size";
 import { type WireDuration, wireDuration } from "@holdfast/model/wire-duration";
 import { parseDuration } from "@holdfast/shared/config/setting";
 import { CliFailure } from "../frame/cli-failure.ts";
 import type { OptionSpec } from "../frame/command.ts";
 import { exitCodes } from "../frame/exit-code.ts";
 import type { EnumWords } from "../words/enum-words.ts";
-import { parseSize } from "../words/size.ts";
 
 export const usage = (message: string): CliFailure =>
   new CliFailure({ exitCode: exitCodes.usage, reason: "USAGE", message });

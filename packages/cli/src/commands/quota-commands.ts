@@ -1,3 +1,4 @@
+import { parseSize, sizeWords } from "@holdfast/model/size";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import {
   DeleteQuotaResponse,
@@ -12,7 +13,6 @@ import type { Context } from "../frame/context.ts";
 import { answerList, listOptions } from "../frame/list-answer.ts";
 import { shown } from "../frame/output.ts";
 import { type Column, tableText } from "../frame/tables.ts";
-import { parseSize, sizeWords } from "../words/size.ts";
 import { allRows, pageSize } from "./all-pages.ts";
 import { usage } from "./option-words.ts";
 import { reasonOption } from "./repair/repair-verb.ts";

@@ -4,9 +4,9 @@
  * enum words without their prefix in any case.
  */
 import { type DescEnum, type DescField, type DescMessage, type JsonValue, ScalarType } from "@bufbuild/protobuf";
+import { parseSize } from "@holdfast/model/size";
 import { parseDuration } from "@holdfast/shared/config/setting";
 import { isMap, isScalar, isSeq, type Node } from "yaml";
-import { parseSize } from "../words/size.ts";
 import { integerIn, integerRange } from "./integer-range.ts";
 import type { SpecDocument } from "./spec-document.ts";
 import type { SpecViolation } from "./spec-violation.ts";

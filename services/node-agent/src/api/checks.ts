@@ -1,9 +1,9 @@
 /** What an order has to be like before anything is written. Every violation is told at once. */
 import { holdsControl } from "@holdfast/model/control-characters";
+import { idPattern, isId } from "@holdfast/model/id";
 import { workloadIdFault } from "@holdfast/model/workload-id";
 import { type FieldViolation, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 
-const idPattern = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
 const fsTypePattern = /^[a-z0-9._-]{0,16}$/;
 const maxText = 128;
 const maxMap = 4096;
@@ -30,8 +30,7 @@ export function createChecks(): Checks {
   };
   return {
     that,
-    id: (field, value) =>
-      that(idPattern.test(value) && !value.includes(".."), field, `has to match ${idPattern.source} without ".."`),
+    id: (field, value) => that(isId(value), field, `has to match ${idPattern.source} without ".."`),
     workload(field, value) {
       const fault = workloadIdFault(value);
       that(fault === undefined, field, fault ?? "");

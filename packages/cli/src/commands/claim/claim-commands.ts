@@ -1,3 +1,4 @@
+import { sizeWords } from "@holdfast/model/size";
 import {
   type Claim,
   ClaimGoal,
@@ -15,7 +16,6 @@ import { shown } from "../../frame/output.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
 import { readSpec } from "../../spec/read-spec.ts";
 import { ago, ahead } from "../../words/moment.ts";
-import { sizeWords } from "../../words/size.ts";
 import { allRows, pageSize } from "../all-pages.ts";
 import { durationOf, optionWords } from "../option-words.ts";
 import { blockedDetails, callText, degradedText, lastErrorText } from "../resource-words.ts";

@@ -1,4 +1,6 @@
 /** What the backend itself says, asked through its plugin. */
+
+import { sizeWords } from "@holdfast/model/size";
 import { type ExternalSnapshot, ListExternalSnapshotsResponse } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import {
   type ExternalVolume,
@@ -12,7 +14,6 @@ import { shown } from "../../frame/output.ts";
 import { detailsText } from "../../frame/tables.ts";
 import { readSpec } from "../../spec/read-spec.ts";
 import { ago } from "../../words/moment.ts";
-import { sizeWords } from "../../words/size.ts";
 import { allRows, pageSize } from "../all-pages.ts";
 import { pluginArg } from "./plugin-commands.ts";
 

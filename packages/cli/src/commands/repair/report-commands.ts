@@ -1,3 +1,4 @@
+import { sizeWords } from "@holdfast/model/size";
 import {
   ListStuckResponse,
   type Orphan,
@@ -11,7 +12,6 @@ import { startProgress } from "../../frame/progress.ts";
 import { tableText } from "../../frame/tables.ts";
 import { enumWords } from "../../words/enum-words.ts";
 import { ago } from "../../words/moment.ts";
-import { sizeWords } from "../../words/size.ts";
 import { allPages, pageSize } from "../all-pages.ts";
 import { optionWords } from "../option-words.ts";
 import { lastErrorText } from "../resource-words.ts";

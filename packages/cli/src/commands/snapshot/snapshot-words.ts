@@ -1,9 +1,9 @@
+import { sizeWords } from "@holdfast/model/size";
 import { type Snapshot, type SnapshotGroup, SnapshotState } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import type { OptionSpec } from "../../frame/command.ts";
 import type { Column, Detail } from "../../frame/tables.ts";
 import { enumWords } from "../../words/enum-words.ts";
 import { ago, ahead, moment } from "../../words/moment.ts";
-import { sizeWords } from "../../words/size.ts";
 import { blockedDetails, callText, lastErrorText, mapWords } from "../resource-words.ts";
 
 export const snapshotStates = enumWords<SnapshotState>(SnapshotState, "SNAPSHOT_STATE_");

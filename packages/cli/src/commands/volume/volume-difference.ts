@@ -3,7 +3,7 @@
  * differs is changed or refused, and never passed over.
  */
 import { isDeepStrictEqual } from "node:util";
-import { sizeWords } from "../../words/size.ts";
+import { sizeWords } from "@holdfast/model/size";
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -1,4 +1,5 @@
 import { healthText } from "@holdfast/model/health";
+import { sizeWords } from "@holdfast/model/size";
 import {
   AccessMode,
   AttachmentMode,
@@ -10,7 +11,6 @@ import { AttachmentState, ReclaimPolicy, type Volume, VolumeState } from "@holdf
 import type { Column, Detail } from "../../frame/tables.ts";
 import { enumWords } from "../../words/enum-words.ts";
 import { ago, moment } from "../../words/moment.ts";
-import { sizeWords } from "../../words/size.ts";
 import { blockedDetails, callText, lastErrorText, mapWords } from "../resource-words.ts";
 
 export const volumeStates = enumWords<VolumeState>(VolumeState, "VOLUME_STATE_");
