@@ -8,6 +8,7 @@ import { createMemoryLog } from "./api/memory-log.ts";
 import { createNodeService } from "./api/node/node-service.ts";
 import type { PluginCallsView } from "./api/plugin/convert-plugin-calls.ts";
 import { createPluginService } from "./api/plugin/plugin-service.ts";
+import { createLinkVolumes } from "./api/volume/link-volumes.ts";
 import type { CommandDeps } from "./commands/command-deps.ts";
 import { createNodeCommands } from "./commands/node/node-commands.ts";
 import type { NodePlaces } from "./commands/node/node-places.ts";
@@ -27,7 +28,7 @@ import type { AgentLink } from "./nodes/open-stream.ts";
 import { createRenewals } from "./nodes/renewals.ts";
 import { createTokenDesk } from "./nodes/token-desk.ts";
 import { createToldNews } from "./nodes/told-news.ts";
-import type { PluginCatalogue, Store } from "./ports.ts";
+import type { NodeView, PluginCatalogue, Store } from "./ports.ts";
 import { createDrainKeeper } from "./reconcile/node/drain-keeper.ts";
 import { createFenceKeeper } from "./reconcile/node/fence-keeper.ts";
 import { createFencerKeeper } from "./reconcile/node/fencer-keeper.ts";
@@ -36,6 +37,7 @@ import { createPluginKeeper } from "./reconcile/plugin/plugin-keeper.ts";
 import { tellPlugins } from "./reconcile/plugin/tell-plugins.ts";
 import type { AuditRecords } from "./records/audit-records.ts";
 import { nodeChangeKey } from "./records/changes.ts";
+import { isSilent } from "./records/grant-facts.ts";
 import type { PluginRecords } from "./records/plugin-records.ts";
 import type { Secrets } from "./secrets/secrets.ts";
 import type { TokenParts } from "./token-wiring.ts";
@@ -204,6 +206,7 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
         clusterUid: nodeStore.clusterUid,
       }),
       ...createLinkClaims(api),
+      ...createLinkVolumes({ ...api, nodeLost: (node) => lostWords(registry.get(node)), plugins: command.plugins }),
       ...createHealthSecrets({ nodes: registry, profiles: pluginRecords, secrets: deps.secrets }),
       issueTokens: createTokenDesk({ ...command, ...deps.tokens }),
     },
@@ -218,4 +221,9 @@ export const wireNodes = (deps: NodeWiring): NodeServices => {
       ["missing the instances of plugins that went", missed.run()],
     ],
   };
+};
+
+const lostWords = (view: NodeView | undefined): string => {
+  if (view === undefined) return "no record of it is left";
+  return isSilent(view) ? "nothing is heard of its agent" : "";
 };

@@ -23,4 +23,7 @@ export const createRebuildLink = (options: Omit<ControllerLinkOptions, "acknowle
   releaseClaims: refused,
   issueTokens: refused,
   getHealthSecrets: refused,
+  makeVolume: refused,
+  removeVolume: refused,
+  findVolumes: refused,
 });

@@ -121,6 +121,9 @@ export async function serveFakeController(options: { readonly listen?: string } 
         releaseClaims: () => Promise.reject(new Error("it has no claims")),
         issueTokens: () => Promise.reject(new Error("it has no tokens")),
         getHealthSecrets: async () => ({ secrets: {} }),
+        makeVolume: () => Promise.reject(new Error("it has no volumes")),
+        removeVolume: () => Promise.reject(new Error("it has no volumes")),
+        findVolumes: () => Promise.reject(new Error("it has no volumes")),
         greet: async () => ({ controllerId: "fake", now: new Date(), known: known !== "" }),
       },
     });

@@ -39,6 +39,9 @@ const ofController: Readonly<Record<keyof typeof AgentLinkServiceDefinition.meth
   issueTokens: 15,
   greet: 16,
   getHealthSecrets: 17,
+  makeVolume: 40,
+  removeVolume: 41,
+  findVolumes: 42,
 };
 
 /** By who asks. */

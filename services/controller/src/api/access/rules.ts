@@ -91,6 +91,12 @@ const claimingOnNode: Row<ClaimingOnNode> = within(["node"], (request) => {
   return { node, namespace, ticket: { ticket, workload, volumes } };
 });
 
+/** Volumes of the programs on its host: in the namespaces in which the node may ask for claims. */
+const volumesOnNode: Row<InNamespace & { readonly node: string }> = within(["node"], ({ node, namespace }) => ({
+  node,
+  namespace,
+}));
+
 const refsIn = (field: string, secrets: object | undefined): readonly SecretAsked[] =>
   Object.entries((secrets ?? {}) as Readonly<Record<string, SecretReference | undefined>>).map(([family, one]) => ({
     field: `${field}.${family}.ref`,
@@ -265,6 +271,9 @@ const rows: AccessRows<Asked> = new Map<string, AccessRow<Asked>>([
     releaseClaims: claimingOnNode,
     issueTokens: ofNode,
     getHealthSecrets: ofNode,
+    makeVolume: volumesOnNode,
+    removeVolume: volumesOnNode,
+    findVolumes: volumesOnNode,
     greet: ofNode,
   }),
   // Of the hello, and of the first chunk.
