@@ -69,7 +69,7 @@ export interface ClusterOptions {
   /** Of the operator `test`, with whose calls the cluster is spoken to, where the controller asks for certificates. */
   readonly operatorCredentials?: ChannelCredentials;
   readonly controllerEnv?: Readonly<Record<string, string>>;
-  readonly agentEnv?: Readonly<Record<string, string>>;
+  readonly agentEnv?: Readonly<Record<string, string>> | ((node: string) => Readonly<Record<string, string>>);
   readonly logLevel?: string;
   /** Where things live; a fresh directory of its own when absent. */
   readonly dir?: string;
@@ -357,7 +357,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
           HOLDFAST_ROOT_DIR: rootDir,
           HOLDFAST_PLUGIN_DIR: pluginDir,
           HOLDFAST_HOSTED_PLUGIN_DIR: path.join(dir, `${name}-h`),
-          ...options.agentEnv,
+          ...(typeof options.agentEnv === "function" ? options.agentEnv(name) : options.agentEnv),
           ...env,
         },
       });

@@ -11,7 +11,6 @@ import { createLogger, type Logger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
 import { telemetryPart } from "@holdfast/shared/telemetry";
 import { createTracing, tracedQuestions } from "@holdfast/shared/tracing";
-import { addLocalServices } from "./api/local-services.ts";
 import { createOrderSurround, createServedOrders } from "./api/served-orders.ts";
 import { wireAudit } from "./audit-wiring.ts";
 import type { AgentConfig } from "./config.ts";
@@ -25,7 +24,7 @@ import type { FailpointName } from "./failpoints.ts";
 import { readHostIdentity } from "./host-identity.ts";
 import { readHostProof } from "./host-proof.ts";
 import { keepCertificates } from "./link-certificates.ts";
-import { createLocalServer } from "./local-server.ts";
+import { wireLocal } from "./local-wiring.ts";
 import { wireFoundPlugins } from "./plugin-wiring.ts";
 import { createFingerprintBoard } from "./plugins/fingerprint-board.ts";
 import { createHostedPlugins } from "./plugins/host/hosted-plugins.ts";
@@ -46,7 +45,6 @@ import { takeStateLock } from "./volumes/state-lock.ts";
 import { createVolumeParts } from "./volumes/volume-parts.ts";
 import { haltWords } from "./workloads/halt-words.ts";
 import { createWorkloadManager } from "./workloads/workload-manager.ts";
-import { createWorkloadServing } from "./workloads/workload-serving.ts";
 
 export const agentVersion = "0.1.0";
 
@@ -71,7 +69,7 @@ export interface App {
 }
 
 export function createApp(config: AgentConfig, overrides: AppOverrides = {}): App {
-  const { node, insecure, stateDir, rootDir, localListen } = config;
+  const { node, insecure, stateDir, rootDir } = config;
   const instance = randomUUID();
   const log = overrides.log ?? createLogger({ level: config.logLevel, fields: { service: "node-agent", node } });
   const failpoint = createFailpoints(config.failpoints, overrides.kill ?? (() => undefined));
@@ -211,18 +209,11 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       log,
       signal: lifecycle.signal,
     });
-    if (localListen !== undefined)
-      await lifecycle.start("local gRPC", async () => {
-        const local = createLocalServer({ log, metrics, group: config.localGroup });
-        const servingLocally = addLocalServices(local, {
-          workloads: createWorkloadServing({ node, ledger, workloads, stats, instance, clock: systemClock }),
-          pluginHost: { node, host, board: instances, admission: accepting(admission), rootDir, run: instance, log },
-        });
-        log.info("listening for programs on this host", { address: await local.listen(localListen) });
-        servingLocally();
-        return () => local.stop({ graceMs: config.stopGrace });
-      });
-    workloads.resume();
+    await wireLocal({
+      ...{ config, asking, ledger, workloads, mounts, stats, instance, lifecycle, metrics, tracing, log },
+      clock: systemClock,
+      hosting: { host, board: instances, admission: accepting(admission) },
+    });
     watch.start(config.mountCheckInterval, directory.onChange);
     upkeep.start(config.mountCheckInterval);
 

@@ -1,4 +1,5 @@
 /** Every setting of the agent. Read once at start; all mistakes are told together. */
+import { idPattern } from "@holdfast/model/id";
 import { type ConfigOf, defineConfig } from "@holdfast/shared/config/config";
 import { failpointSetting } from "@holdfast/shared/config/failpoint-setting";
 import { auditSettings, questionSettings, serviceSettings } from "@holdfast/shared/config/service-settings";
@@ -15,12 +16,11 @@ import {
 } from "@holdfast/shared/config/setting";
 import { trustSettings } from "@holdfast/shared/config/trust-settings";
 import { pinPattern } from "@holdfast/shared/trust/authority";
+import { dockerSettings } from "./docker-settings.ts";
 import { defaultAllowedOptions, defaultForcedOptions } from "./domain/mount-options.ts";
 import { maxRootBytes } from "./domain/paths.ts";
 import { failpointNames } from "./failpoints.ts";
 import { maxSocketBaseBytes } from "./plugins/host/socket-dirs.ts";
-
-const namePattern = /^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$/;
 
 const hostIdentity = (() => {
   const base = stringSetting({
@@ -161,7 +161,7 @@ const localListen = (() => {
 })();
 
 export const configSchema = defineConfig({
-  node: stringSetting({ env: "HOLDFAST_NODE", doc: "Name of this node.", pattern: namePattern }),
+  node: stringSetting({ env: "HOLDFAST_NODE", doc: "Name of this node.", pattern: idPattern }),
   controllers,
   proxy,
   ...trustSettings,
@@ -174,6 +174,7 @@ export const configSchema = defineConfig({
       pattern: /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}$/,
     }),
   ),
+  ...dockerSettings,
   ...paths,
   pluginDir: pathSetting({
     env: "HOLDFAST_PLUGIN_DIR",

@@ -4,14 +4,15 @@ import path from "node:path";
 import { expect, test } from "vitest";
 
 const serves = /\bcreateGrpcServer\b|\bcreateServer\b|\bServerCredentials\b|from "@grpc\/grpc-js"/;
-/** The socket of local programs. */
-const local = ["local-server.ts"];
+/** The sockets of local programs: of runners, and of dockerd. */
+const local = ["docker/driver-server.ts", "local-server.ts"];
 
-test("no file of the agent makes a gRPC server but the one for programs of its own host", () => {
+test("no file of the agent makes a server but those for programs of its own host", () => {
   const src = import.meta.dirname;
   const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter(
     (file) => file.endsWith(".ts") && !file.endsWith(".test.ts") && !file.includes(`testing${path.sep}`),
   );
   expect(files).toEqual(expect.arrayContaining(["app.ts", ...local]));
-  expect(files.filter((file) => serves.test(readFileSync(path.join(src, file), "utf8")))).toEqual(local);
+  const servers = files.filter((file) => serves.test(readFileSync(path.join(src, file), "utf8")));
+  expect(servers.sort()).toEqual(local);
 });

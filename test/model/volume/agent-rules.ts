@@ -48,6 +48,7 @@ const agentOf = ({ nodeEpoch, promised }: Origin): AgentFacts => ({
   bootId: "",
   plugins: emptyRegistry,
   workloads: {},
+  docker: {},
 });
 const ref: VolumeRef = { namespace: "ns", volume: "data", volumeUid: "volume-1", externalId: "ext-1", plugin: "model" };
 const refusal: MountFailure = { reason: "PLUGIN_REFUSED", method: "NodeStageVolume", code: "INVALID_ARGUMENT" };

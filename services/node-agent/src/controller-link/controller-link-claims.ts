@@ -34,7 +34,7 @@ export function createControllerLinkClaims(options: ControllersToAsk<ClaimsClien
   };
 
   return {
-    request: ({ namespace, workload, claims, requestId, after, ticket }, signal) =>
+    request: ({ namespace, workload, claims, requestId, after, queued, ticket }, signal) =>
       requested(
         {
           namespace,
@@ -42,8 +42,8 @@ export function createControllerLinkClaims(options: ControllersToAsk<ClaimsClien
           requestId,
           ticket,
           claims: claims.map(claimSpecMessage),
-          // Whoever is replaced is waited for; what stands in the way otherwise is told at once.
-          queue: { enabled: after.length > 0 },
+          // Workloads that are replaced are waited for; what stands in the way otherwise is told at once, unless the runner queues.
+          queue: { enabled: queued === true || after.length > 0 },
           afterWorkloads: [...after],
         },
         callMs,

@@ -1,6 +1,7 @@
 import { maxGenerationStep } from "@holdfast/model/vetting";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { nothingOfDocker } from "./docker-book.ts";
 import { leapOfEpoch, leapOfGeneration, maxGrantStep } from "./epoch-steps.ts";
 import { judgePermit, type Standing } from "./judge-order.ts";
 import { emptyRegistry } from "./plugin-registry.ts";
@@ -32,6 +33,7 @@ const standing = (promisedGen: number, volume?: Partial<VolumeState>): Standing 
     bootId: "b",
     plugins: emptyRegistry,
     workloads: noWorkloads,
+    docker: nothingOfDocker,
   },
   quarantined: false,
   volume: volume && {

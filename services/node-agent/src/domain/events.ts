@@ -1,4 +1,5 @@
 import type { Epoch } from "@holdfast/model/epoch";
+import type { DockerRecord } from "./docker-book.ts";
 import type { RegistryChange } from "./plugin-registry.ts";
 import type { MountFailure, MountMark, PermitFacts, VolumeRef } from "./types.ts";
 import type { WorkloadRecord } from "./workload-machine.ts";
@@ -80,4 +81,5 @@ export type AgentRecord =
   | { readonly type: "promised-gen"; readonly gen: number /** Absent: nobody said. */; readonly uid?: string }
   | { readonly type: "boot"; readonly bootId: string }
   | { readonly type: "plugin"; readonly change: RegistryChange }
-  | { readonly type: "workload"; readonly record: WorkloadRecord };
+  | { readonly type: "workload"; readonly record: WorkloadRecord }
+  | { readonly type: "docker"; readonly record: DockerRecord };

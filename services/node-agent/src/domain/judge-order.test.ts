@@ -2,6 +2,7 @@ import { type AccessMode, accessConflictOnNode, accessModes } from "@holdfast/mo
 import { epochBelow, zeroEpoch } from "@holdfast/model/epoch";
 import { describe, expect, test } from "vitest";
 import { everyRow } from "../../../../test/support/every-row.ts";
+import { nothingOfDocker } from "./docker-book.ts";
 import { judgeExpand, judgePermit, judgeRelease, type Standing } from "./judge-order.ts";
 import { emptyRegistry } from "./plugin-registry.ts";
 import type { HeldClaim, PermitFacts, VolumeState } from "./types.ts";
@@ -38,6 +39,7 @@ const standing = (changes: Partial<VolumeState> = {}, quarantined = false): Stan
     bootId: "b",
     plugins: emptyRegistry,
     workloads: noWorkloads,
+    docker: nothingOfDocker,
   },
   quarantined,
   volume: {

@@ -1,5 +1,6 @@
 import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import type { Epoch } from "@holdfast/model/epoch";
+import type { DockerBook } from "./docker-book.ts";
 import type { PluginRegistry } from "./plugin-registry.ts";
 import type { WorkloadBook } from "./workload-machine.ts";
 
@@ -123,4 +124,6 @@ export interface AgentFacts {
   readonly plugins: PluginRegistry;
   /** What the runner of this host asked for. */
   readonly workloads: WorkloadBook;
+  /** What Docker mounted. */
+  readonly docker: DockerBook;
 }

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { AccessMode } from "@holdfast/model/access";
 import { createManualClock, type ManualClock } from "@holdfast/shared/async/manual-clock";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
@@ -27,7 +28,7 @@ export interface FakeClaims extends ControllerClaims {
   hold(): () => void;
   set(uid: string, change: Partial<ClaimSeen>): void;
   /** The permit of a claim arrives at the host. */
-  permit(uid: string): Promise<void>;
+  permit(uid: string, accessMode?: AccessMode): Promise<void>;
 }
 
 export const away = new HoldfastError({ kind: "unavailable", reason: "CONTROLLER_UNAVAILABLE", message: "away" });
@@ -179,7 +180,7 @@ function createFakeClaims(agent: () => ModelAgent): FakeClaims {
       known.set(uid, { ...claim, ...change });
       changed();
     },
-    async permit(uid) {
+    async permit(uid, accessMode) {
       const claim = known.get(uid);
       if (claim === undefined) throw new Error(`no claim ${uid}`);
       const ctr = epochs.get(uid) ?? epochs.size + 1;
@@ -194,9 +195,10 @@ function createFakeClaims(agent: () => ModelAgent): FakeClaims {
         externalId: `ext-${volume}`,
       };
       const epoch = { gen: 1, ctr: 1 };
+      const mode = accessMode === undefined ? {} : { accessMode };
       await agent()
         .volumes()
-        .publish({ ...order, ref, claim: { ...order.claim, oldestLiveEpoch: epoch } }, anyCaller);
+        .publish({ ...order, ref, claim: { ...order.claim, ...mode, oldestLiveEpoch: epoch } }, anyCaller);
     },
     async request({ namespace, workload, claims, after, ticket }) {
       asked.push(

@@ -6,6 +6,7 @@
  * L2 A record that the machine does not allow makes the journal damaged: nothing is guessed.
  */
 import { type Vetting, withPromise } from "@holdfast/model/vetting";
+import { applyDocker, nothingOfDocker } from "../domain/docker-book.ts";
 import type { AgentRecord, VolumeEvent, VolumeRecord } from "../domain/events.ts";
 import { applyRegistryChange, emptyRegistry, type RegistryStep } from "../domain/plugin-registry.ts";
 import { promisedOf } from "../domain/promise.ts";
@@ -32,6 +33,7 @@ const newAgent: AgentFacts = {
   bootId: "",
   plugins: emptyRegistry,
   workloads: noWorkloads,
+  docker: nothingOfDocker,
 };
 
 /** Volumes a frame in a rewritten file: small enough to give the event loop its turns. */
@@ -118,6 +120,10 @@ function withRecord(agent: AgentFacts, record: AgentRecord): AgentFacts | undefi
     }
     case "workload":
       return { ...agent, workloads: applyWorkload(agent.workloads, record.record) };
+    case "docker": {
+      const docker = applyDocker(agent.docker, record.record);
+      return docker && { ...agent, docker };
+    }
   }
 }
 

@@ -11,6 +11,9 @@ const root = path.resolve(import.meta.dirname, "..");
 const reviewed: Readonly<Record<string, string>> = {
   "doctor/examine-host.ts": "/proc, the search path and the root directory itself; in a process of its own (`check`)",
   "doctor/examine-journal.ts": "the journal, read; in a process of its own (`check`)",
+  "docker/daemon-life.ts": "the pid file of dockerd",
+  "docker/docker-templates.ts": "the file that HOLDFAST_DOCKER_TEMPLATES names",
+  "docker/driver-server.ts": "the agent's own socket for dockerd",
   "host-identity.ts": "/etc/machine-id and the boot id",
   "host-proof.ts": "the DMI, and the file or program that HOLDFAST_HOST_IDENTITY names, at the start",
   "link-certificates.ts": "the file with the token of an enrolment, at the start",

@@ -87,6 +87,7 @@ export interface ControllerClaims {
       readonly claims: readonly WantedClaim[];
       readonly requestId: string;
       readonly after: readonly string[];
+      readonly queued?: boolean;
       /** Of the scheduler; empty: none. */
       readonly ticket: string;
     },

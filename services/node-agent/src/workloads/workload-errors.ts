@@ -60,3 +60,9 @@ export const timeIsUp = (name: WorkloadName, waitingFor: string): HoldfastError 
     message: `${nameOf(name)} is not ready yet, and is worked on${waitingFor === "" ? "" : ` (${waitingFor})`}; call PrepareWorkload again, or ReleaseWorkload`,
     metadata: { ...name },
   });
+
+export const journalDamaged = (why: string): HoldfastError =>
+  new HoldfastError({ kind: "precondition", reason: "JOURNAL_DAMAGED", message: why });
+
+export const journalFull = (why: string): HoldfastError =>
+  new HoldfastError({ kind: "exhausted", reason: "JOURNAL_FULL", message: why });

@@ -9,7 +9,6 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
 import { linkSignals, waitFor } from "@holdfast/shared/async/signals";
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import {
   type WorkloadName,
@@ -22,7 +21,7 @@ import type { HostDirs, Ledger, MountTable } from "../ports.ts";
 import type { ClaimSeen, ControllerClaims } from "./controller-claims.ts";
 import { createHeldClaims, type HeldClaims } from "./held-claims.ts";
 import { createReleaseRight } from "./release-right.ts";
-import { givenBack, otherContent, timeIsUp, workloadNotFound } from "./workload-errors.ts";
+import { givenBack, journalDamaged, journalFull, otherContent, timeIsUp, workloadNotFound } from "./workload-errors.ts";
 import { createWorkloadPrepare, type PrepareOrder } from "./workload-prepare.ts";
 import { createWorkloadUndo, type WorkloadUndoOptions } from "./workload-undo.ts";
 import { createWorkloadViews, type WorkloadView, type WorkloadViewsOptions } from "./workload-views.ts";
@@ -185,7 +184,7 @@ export function createWorkloadManager(options: WorkloadManagerOptions): Workload
     if (state !== undefined && state.digest !== digest) throw otherContent(nameOf(order));
     if (state === undefined) {
       const full = ledger.fullBecause();
-      if (full !== undefined) throw new HoldfastError({ kind: "exhausted", reason: "JOURNAL_FULL", message: full });
+      if (full !== undefined) throw journalFull(full);
       const ticketed = order.ticket === "" ? {} : { ticketed: true as const };
       await commit({ ...nameOf(order), type: "wanted", digest, volumes: order.volumes, ...ticketed });
     }
@@ -293,6 +292,3 @@ export function createWorkloadManager(options: WorkloadManagerOptions): Workload
 }
 
 const nameOf = ({ namespace, workload }: WorkloadName): WorkloadName => ({ namespace, workload });
-
-const journalDamaged = (why: string): HoldfastError =>
-  new HoldfastError({ kind: "precondition", reason: "JOURNAL_DAMAGED", message: why });

@@ -24,6 +24,8 @@ export interface PrepareOrder extends WorkloadName {
   readonly requestId: string;
   /** Of the scheduler, in the words of its caller; empty: none. Kept nowhere. */
   readonly ticket: string;
+  /** Waits also for holders that it does not name, until its runner gives it back. */
+  readonly queued?: boolean;
 }
 
 export interface WorkloadPrepareOptions {
@@ -100,10 +102,10 @@ export function createWorkloadPrepare(options: WorkloadPrepareOptions): Workload
     order: PrepareOrder & { readonly first: boolean },
     signal: AbortSignal,
   ): Promise<readonly ClaimSeen[]> => {
-    const { namespace, workload, requestId, replaces, ticket } = order;
+    const { namespace, workload, requestId, replaces, queued = false, ticket } = order;
     signal.throwIfAborted();
     // E1: whoever gives the workload back meanwhile waits for its end, so that nothing is claimed behind a release.
-    const wanted = { namespace, workload, claims: order.claims, requestId, after: replaces, ticket };
+    const wanted = { namespace, workload, claims: order.claims, requestId, after: replaces, queued, ticket };
     const asked = claims.request(wanted, options.signal);
     const key = workloadKey(order);
     requests.set(key, asked);

@@ -1,0 +1,29 @@
+/** What the Docker plugin needs of controllers beside claims: volumes that are made, deleted and found for programs of this host. */
+import type { DockerVolume } from "../domain/docker-volume.ts";
+
+export interface VolumeHolder {
+  readonly workload: string;
+  readonly node: string;
+  /** Why nothing is heard of its node; empty while that answers. */
+  readonly nodeLost: string;
+}
+
+export interface FoundVolume {
+  readonly id: string;
+  readonly plugin: string;
+  readonly state: "CREATING" | "AVAILABLE" | "DELETING" | "FAILED";
+  /** Why it is FAILED or blocked. */
+  readonly trouble: string;
+  readonly createdAt: number;
+  readonly holders: readonly VolumeHolder[];
+}
+
+/** Rejects with CONTROLLER_UNAVAILABLE when no controller answered: what was asked may have happened then, and may be asked again. */
+export interface HostVolumes {
+  /** Answered when it is made or refused, has to wait for its first mount, or the wait is over. */
+  make(volume: DockerVolume, waitMs: number, signal: AbortSignal): Promise<FoundVolume>;
+  /** Of a volume that Docker made; one that is gone is OK. */
+  remove(id: string, waitMs: number, signal: AbortSignal): Promise<void>;
+  find(id: string, deadlineMs: number, signal: AbortSignal): Promise<FoundVolume | undefined>;
+  list(signal: AbortSignal): Promise<readonly FoundVolume[]>;
+}

@@ -1,0 +1,199 @@
+/**
+ * Docker's volume driver: what each call means for the volumes and claims of this host. https://docs.docker.com/engine/extend/plugins_volume
+ *
+ * VD1 One claim stands for all mounts of a volume on this node, by the same way as every workload of this host.
+ * VD2 A mount that was not answered is taken back: dockerd gives back only what it was told of.
+ * VD3 Each call ends within what dockerd waits for it.
+ */
+import type { Clock } from "@holdfast/shared/async/clock";
+import { type HoldfastError, invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import type { Logger } from "@holdfast/shared/log/logger";
+import { soleIdBeside } from "../domain/docker-book.ts";
+import { type DockerOptions, type DockerTemplates, dockerVolume } from "../domain/docker-volume.ts";
+import type { WorkloadManager } from "../workloads/workload-manager.ts";
+import type { WorkloadView } from "../workloads/workload-views.ts";
+import type { FoundVolume, HostVolumes } from "./host-volumes.ts";
+import type { KnownVolumes } from "./known-volumes.ts";
+import type { MountCall, MountIds } from "./mount-ids.ts";
+import {
+  mountedHere,
+  noFileSystem,
+  notMade,
+  soleWriter,
+  stillHeld,
+  stillMounted,
+  volumeNotFound,
+} from "./volume-errors.ts";
+
+export interface ShownVolume {
+  readonly volume: FoundVolume;
+  /** Empty while it is not mounted here. */
+  readonly mountpoint: string;
+}
+
+export interface Mounted {
+  readonly mountpoint: string;
+  /** To be called when dockerd was not told. */
+  unheard(): Promise<void>;
+}
+
+export interface VolumeDriver {
+  create(name: string, options: DockerOptions, signal: AbortSignal): Promise<void>;
+  remove(name: string, signal: AbortSignal): Promise<void>;
+  /** The id counts until `unmount`. */
+  mount(name: string, id: string, signal: AbortSignal): Promise<Mounted>;
+  unmount(name: string, id: string, signal: AbortSignal): Promise<void>;
+  get(name: string, signal: AbortSignal): Promise<ShownVolume>;
+  path(name: string): Promise<string>;
+  list(signal: AbortSignal): Promise<readonly ShownVolume[]>;
+}
+
+export interface VolumeDriverOptions {
+  readonly namespace: string;
+  readonly volumes: HostVolumes;
+  readonly known: KnownVolumes;
+  readonly ids: MountIds;
+  readonly workloads: Pick<WorkloadManager, "prepare" | "find">;
+  readonly templates: () => Promise<DockerTemplates>;
+  /** The life of dockerd that is there now; empty: not known. */
+  readonly daemon: () => Promise<string>;
+  /** How long a mount may take. */
+  readonly waitMs: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The agent's life. */
+  readonly signal: AbortSignal;
+}
+
+/** VD3: dockerd waits for two minutes. */
+const makeMs = 60_000;
+const removeMs = 30_000;
+const unmountMs = 60_000;
+/** The agent may have started a moment ago. */
+const reachMs = 10_000;
+const retryMs = 250;
+const askMs = 2_000;
+
+export function createVolumeDriver(options: VolumeDriverOptions): VolumeDriver {
+  const { namespace, volumes, known, ids, workloads, clock, log, signal: life } = options;
+
+  const viewOf = (name: string): Promise<WorkloadView | undefined> => workloads.find(ids.workloadOf(name));
+  const mountpointOf = async (name: string): Promise<string> =>
+    ids.of(name).length === 0 ? "" : ((await viewOf(name))?.mounts[0]?.hostPath ?? "");
+
+  /** Repeats what no controller has answered until one may be expected to. */
+  const reaching = async <T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> => {
+    const until = clock.monotonic() + Math.min(reachMs, options.waitMs);
+    for (;;) {
+      try {
+        return await ask();
+      } catch (error) {
+        const away = isHoldfastError(error) && error.reason === "CONTROLLER_UNAVAILABLE";
+        if (!away || clock.monotonic() >= until) throw error;
+        await clock.sleep(retryMs, signal);
+      }
+    }
+  };
+
+  const claimOf = (name: string) => ({
+    ...ids.workloadOf(name),
+    claims: [{ alias: name, volume: name, readOnly: false, capability: undefined }],
+    volumes: [{ alias: name, volume: name, readOnly: false, places: [] }],
+    replaces: [],
+    requestId: "",
+    queued: true,
+    // dockerd has no ticket of a scheduler: a namespace that takes tickets is not one of Docker.
+    ticket: "",
+  });
+
+  /** What the wait was for, as controllers see it. */
+  const withHolders = async (name: string, error: HoldfastError): Promise<HoldfastError> => {
+    const found = await volumes.find(name, askMs, life).catch(() => undefined);
+    const { workload } = ids.workloadOf(name);
+    const others = (found?.holders ?? []).filter((holder) => holder.workload !== workload);
+    return others.length === 0 ? error : stillHeld(namespace, name, others, options.waitMs);
+  };
+
+  const prepared = async (name: string, signal: AbortSignal): Promise<WorkloadView> => {
+    const until = clock.monotonic() + options.waitMs;
+    try {
+      return await reaching(signal, () =>
+        workloads.prepare(claimOf(name), Math.max(0, until - clock.monotonic()), signal),
+      );
+    } catch (error) {
+      if (!isHoldfastError(error)) throw error;
+      if (error.reason === "VOLUME_NOT_FOUND") known.forget(name);
+      throw error.kind === "deadline" ? await withHolders(name, error) : error;
+    }
+  };
+
+  const mountpointFor = async ({ volume, id }: MountCall, signal: AbortSignal): Promise<string> => {
+    const { mounts, claims } = await prepared(volume, signal);
+    const [mount] = mounts;
+    if (mount === undefined || mount.device !== undefined) throw noFileSystem(namespace, volume);
+    const mode = claims[0]?.accessMode ?? "UNKNOWN";
+    if (soleIdBeside(ids.of(volume), id, mode) !== undefined) throw soleWriter(namespace, volume);
+    signal.throwIfAborted();
+    return mount.hostPath;
+  };
+
+  const giveUp = async (call: MountCall): Promise<void> => {
+    // An agent that stops leaves it to its next life, to which dockerd turns with the same id.
+    if (life.aborted) return;
+    await ids.giveUp(call).catch((error: unknown) => {
+      log.error("a mount of Docker that failed is not taken back", { volume: call.volume, id: call.id, error });
+    });
+  };
+
+  return {
+    async create(name, asked, signal) {
+      const wanted = dockerVolume(name, asked, await options.templates());
+      if ("faults" in wanted) throw invalidArgument(wanted.faults);
+      const { atOnce } = wanted.volume;
+      const volume = await reaching(signal, () => volumes.make(wanted.volume, atOnce ? makeMs : 0, signal));
+      known.learn(volume);
+      if (volume.state === "FAILED" || (atOnce && volume.state === "CREATING")) throw notMade(namespace, volume);
+    },
+
+    async remove(name, signal) {
+      const count = ids.of(name).length;
+      if (count > 0) throw mountedHere(namespace, name, count);
+      await reaching(signal, () => volumes.remove(name, removeMs, signal));
+      known.forget(name);
+    },
+
+    async mount(name, id, signal) {
+      const call = await ids.want(name, id, await options.daemon(), signal);
+      try {
+        const mountpoint = await mountpointFor(call, signal);
+        await ids.answered(call);
+        // VD2: the caller may have gone while that was written.
+        signal.throwIfAborted();
+        return { mountpoint, unheard: () => giveUp(call) };
+      } catch (error) {
+        await giveUp(call); // VD2
+        throw error;
+      }
+    },
+
+    async unmount(name, id, signal) {
+      const left = await ids.drop(name, [id], unmountMs, signal);
+      const [first] = left;
+      if (first !== undefined)
+        throw stillMounted(namespace, name, first.blocked?.message ?? first.failure?.message ?? "");
+    },
+
+    async get(name, signal) {
+      const volume = await known.get(name, signal);
+      if (volume === undefined) throw volumeNotFound(namespace, name);
+      return { volume, mountpoint: await mountpointOf(name) };
+    },
+
+    path: mountpointOf,
+
+    async list(signal) {
+      const all = await known.list(signal);
+      return await Promise.all(all.map(async (volume) => ({ volume, mountpoint: await mountpointOf(volume.id) })));
+    },
+  };
+}
