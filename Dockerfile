@@ -5,7 +5,8 @@
 #
 # Where npm needs an authority or a registry of yours, give its settings as secrets, which stay in no image:
 #   docker build --secret id=npmrc,src=npmrc --secret id=ca,src=ca.pem --target controller .      (npmrc: cafile=/run/secrets/ca)
-FROM node:26-slim AS manifests
+ARG HOLDFAST_IMAGE_NODE=node:26-slim
+FROM ${HOLDFAST_IMAGE_NODE} AS manifests
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/shared/package.json packages/shared/
@@ -32,7 +33,7 @@ RUN --mount=type=secret,id=npmrc --mount=type=secret,id=ca \
     NPM_CONFIG_USERCONFIG=/run/secrets/npmrc npm ci --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional \
  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.cts' -o -name '*.d.mts' \) -delete
 
-FROM node:26-slim AS runtime
+FROM ${HOLDFAST_IMAGE_NODE} AS runtime
 LABEL org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.licenses="Apache-2.0"
 # In the process namespace of the host tini is not process 1, and collects children only on this word.

@@ -296,8 +296,8 @@ describe("docker-compose.yml", () => {
   });
 
   test("foreign images are pinned to a version", () => {
-    for (const [name, { image, build }] of services)
-      if (image !== undefined && build === undefined) expect(image, name).toMatch(/:v?\d+(\.\d+)*$/);
+    for (const [name, { build, image }] of services)
+      if (build === undefined) expect(image, name).toMatch(/^\$\{HOLDFAST_IMAGE_[A-Z]+:-[a-z/]+:v?\d+(\.\d+)*\}$/);
   });
 });
 
