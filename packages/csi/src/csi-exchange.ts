@@ -4,6 +4,7 @@
  */
 
 import type { CallOrder } from "@holdfast/model/call-order";
+import { traceIdOf } from "@holdfast/model/trace-id";
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Tracing } from "@holdfast/shared/tracing";
 import { type Answered, type CallPeer, type CallSubject, createCallSpans, type TracedCall } from "./call-spans.ts";
@@ -127,7 +128,7 @@ export function createCsiExchange({ tracing, clock, onCall, ...peer }: CsiExchan
         instance: peer.instance,
         relayed: peer.hop === "relay",
         sent,
-        traceId: metadata["traceparent"]?.split("-")[1],
+        traceId: traceIdOf(metadata["traceparent"]),
       },
     });
     if ("failure" in reply) return failed(reply.failure);

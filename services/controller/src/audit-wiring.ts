@@ -1,6 +1,8 @@
 /** A part of the composition root: the audit, where who did what is written down beside the store. */
+
 import { createCallAudit } from "@holdfast/csi/call-audit";
 import type { CallReport } from "@holdfast/csi/csi-exchange";
+import { traceIdOf } from "@holdfast/model/trace-id";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { openAudit } from "@holdfast/shared/audit/open-audit";
 import { formatIdentity } from "@holdfast/shared/grpc/identity";
@@ -42,7 +44,7 @@ export const wireAudit = async (parts: AuditParts) => {
     records: createAuditRecords(parts),
     self: formatIdentity({ role: "controller", name: id }),
     clock,
-    traceId: () => tracing.currentTraceparent()?.split("-")[1],
+    traceId: () => traceIdOf(tracing.currentTraceparent()),
   });
   return {
     acts,

@@ -126,5 +126,3 @@ export const scopeMessage = (scope: "host" | "own-namespace" | undefined): Verif
       return VerificationScope.VERIFICATION_SCOPE_OWN_NAMESPACE;
   }
 };
-
-export const traceIdOf = (traceparent: string | undefined): string => traceparent?.split("-")[1] ?? "";

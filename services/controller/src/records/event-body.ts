@@ -1,3 +1,4 @@
+import { traceIdOf } from "@holdfast/model/trace-id";
 import type { Clock } from "@holdfast/shared/async/clock";
 import type { Note } from "../domain/change.ts";
 import type { Moment } from "../domain/moment.ts";
@@ -29,10 +30,6 @@ export const eventBody = (
     ...(by === undefined ? {} : { issuer }),
     ...(traceId === undefined ? {} : { trace: traceId }),
   });
-
-/** Of a W3C traceparent. */
-export const traceIdOf = (traceparent: string | undefined): string | undefined =>
-  /^[0-9a-f]{2}-([0-9a-f]{32})-/.exec(traceparent ?? "")?.[1];
 
 /** Where a change comes from. */
 export interface Cause {

@@ -1,4 +1,5 @@
 /** Around each call of a service that has acts: the word of it is kept before the handler is asked (AA1), and of how it ended after. */
+import { traceIdOf } from "@holdfast/model/trace-id";
 import { statusOf } from "@holdfast/shared/errors/grpc-status";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { CallContext, CallExtension } from "@holdfast/shared/grpc/call-context";
@@ -41,7 +42,7 @@ export const createAuditMiddleware = ({ acts, tracing }: AuditMiddlewareDeps) =>
       subject: row.subject(request),
       reason: row.reason(request),
       request: context.requestId,
-      traceId: tracing.currentTraceparent()?.split("-")[1],
+      traceId: traceIdOf(tracing.currentTraceparent()),
     });
 
   async function* eachOf<Answer>(begun: BegunAct, answers: AsyncGenerator<Answer, void>): AsyncGenerator<Answer, void> {

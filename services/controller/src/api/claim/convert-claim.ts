@@ -1,4 +1,5 @@
 /** Claims: messages of holdfast.v1 ↔ the commands' words. */
+import { traceIdOf } from "@holdfast/model/trace-id";
 import {
   type ReconcileWorkloadsResponse,
   type Claim as WireClaim,
@@ -27,7 +28,7 @@ import {
 } from "../../domain/claim/claim.ts";
 import { callOfClaim } from "../../domain/volume/long-calls.ts";
 import { type Checks, durationMs, optionalId, optionalWorkload } from "../check-request.ts";
-import { blockedMessage, callMessage, capabilityFrom, dateOf, errorOf, traceIdOf } from "../convert-message.ts";
+import { blockedMessage, callMessage, capabilityFrom, dateOf, errorOf } from "../convert-message.ts";
 import { templateFrom } from "./convert-template.ts";
 
 export const claimStateMessage = (state: ClaimState): WireClaimState => WireClaimState[`CLAIM_STATE_${state}`];
@@ -101,7 +102,7 @@ const living = (claim: Claim, view: Extract<ClaimView, { kind: "living" }>): Wir
     nextTry: dateOf(attempts.nextTry),
     lastError: errorOf(attempts, claim.failure, claim.updatedAt, { plugin: view.volume.plugin, node: claim.node }),
     traceparent: claim.trace?.parent ?? "",
-    traceId: traceIdOf(claim.trace?.parent),
+    traceId: traceIdOf(claim.trace?.parent) ?? "",
     createdAt: dateOf(claim.createdAt),
     stateSince: dateOf(claim.stateSince),
     activeAt: dateOf(claim.activeAt),

@@ -1,4 +1,5 @@
 import { fenceCommand, releaseCommand } from "@holdfast/model/operator-command";
+import { traceIdOf } from "@holdfast/model/trace-id";
 import { foreignBlock } from "../../domain/attachment/foreign-block.ts";
 import { barBlock } from "../../domain/bar-block.ts";
 import { blockOfClaim, type Claim, type ClaimState } from "../../domain/claim/claim.ts";
@@ -41,8 +42,6 @@ const stepIn: Record<ClaimState, (claim: Claim) => string> = {
   FENCED: () => "over",
 };
 
-const traceIdOf = (parent: string | undefined): string => parent?.split("-")[1] ?? "";
-
 const explainClaim = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): ClaimExplanation => {
   const first = claim.state === "QUEUED" ? inTheWay(volume, claim)[0]?.claim : undefined;
   const { count, nextTry, lastError } = claim.attempts;
@@ -57,7 +56,7 @@ const explainClaim = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): Cl
     lastError,
     blocked: blockOfClaim(claim),
     call: callOfClaim(volume, claim),
-    traceId: lastError?.traceId ?? traceIdOf(claim.trace?.parent),
+    traceId: lastError?.traceId ?? traceIdOf(claim.trace?.parent) ?? "",
   };
 };
 

@@ -4,6 +4,7 @@
  * record; so does one whose answer was lost. A4 Proofs that can still be had are asked for first, and the change is decided from
  * the record as it is at the commit.
  */
+import { traceIdOf } from "@holdfast/model/trace-id";
 import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import type { Change } from "../../domain/change.ts";
 import type { Moment } from "../../domain/moment.ts";
@@ -103,7 +104,7 @@ export const auditEntry = (
   effects: judgement.effects,
   risks: judgement.risks,
   requestId: asked.requestId,
-  traceId: caller.traceparent?.split("-")[1] ?? "",
+  traceId: traceIdOf(caller.traceparent) ?? "",
   subject: judgement.subject,
 });
 

@@ -1,4 +1,5 @@
 /** New volume records. A conflict or a lost answer is settled by reading: what stands there tells whose it is. */
+import { traceIdOf } from "@holdfast/model/trace-id";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Change } from "../../domain/change.ts";
 import type { Moment } from "../../domain/moment.ts";
@@ -9,7 +10,7 @@ import type { Commit, RecordWrite } from "../../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
 import type { Ids, Store } from "../../ports.ts";
 import { auditOf } from "../audit-records.ts";
-import { eventBody, traceIdOf } from "../event-body.ts";
+import { eventBody } from "../event-body.ts";
 import { countedCommit } from "../quota/counted-commit.ts";
 import type { RecordCache } from "../record-cache.ts";
 import type { Expects } from "./change-options.ts";
