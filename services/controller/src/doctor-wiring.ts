@@ -12,7 +12,7 @@ import { examineSockets } from "@holdfast/shared/doctor/examine-sockets";
 import { examineStateDir } from "@holdfast/shared/doctor/examine-state-dir";
 import { type Finding, fault, fine, warning } from "@holdfast/shared/doctor/finding";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import { createLogger } from "@holdfast/shared/log/logger";
+import { createSilentLogger } from "@holdfast/shared/log/silent-logger";
 import { trustOf } from "./access-wiring.ts";
 import type { ControllerConfig } from "./config.ts";
 import { examineBackups } from "./doctor/examine-backups.ts";
@@ -37,7 +37,7 @@ const examineStore = async (config: ControllerConfig): Promise<readonly Finding[
       cell: config.cell,
       declaredDurable: config.storeDurable,
       clusterUid: createStateFile(config.stateDir, "store-cluster-uid").read(),
-      log: createLogger({ level: "error", destination: { write: () => undefined } }),
+      log: createSilentLogger(),
       clock: systemClock,
       random: Math.random,
     });

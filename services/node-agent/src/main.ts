@@ -6,7 +6,7 @@ import { loadConfig } from "@holdfast/shared/config/config";
 import { printFindings } from "@holdfast/shared/doctor/print-findings";
 import { collectWhenIdle } from "@holdfast/shared/idle-collector";
 import { exitCodes, runUntilSignal } from "@holdfast/shared/lifecycle";
-import { createLogger } from "@holdfast/shared/log/logger";
+import { createSilentLogger } from "@holdfast/shared/log/silent-logger";
 import { plainKeys } from "@holdfast/shared/plain-keys";
 import { refuseDebugging } from "@holdfast/shared/refuse-debugging";
 import { createApp } from "./app.ts";
@@ -18,7 +18,7 @@ import { openCertificates } from "./link-certificates.ts";
 plainKeys();
 
 const check = async (): Promise<number> => {
-  const log = createLogger({ level: "error", destination: { write: () => undefined } });
+  const log = createSilentLogger();
   return await printFindings(
     () => {
       const config = loadConfig(configSchema, process.env);

@@ -1,7 +1,7 @@
 /** A look of a controller at its store, by the product's own code: from what was answered so far to the next questions, or to its end. */
 import { judgeVetting, type Vetting } from "@holdfast/model/vetting";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
-import { createLogger } from "@holdfast/shared/log/logger";
+import { createSilentLogger } from "@holdfast/shared/log/silent-logger";
 import type { Promised } from "../../../services/controller/src/agent-ports.ts";
 import type { Inventory } from "../../../services/controller/src/domain/claim/permit.ts";
 import type { StoreIdentity } from "../../../services/controller/src/domain/store-types.ts";
@@ -13,7 +13,7 @@ import { wholeRecord } from "../volume/plain-record.ts";
 import { createAwaited, settle } from "./awaited.ts";
 import type { StoredVolume, Trace } from "./history-types.ts";
 
-export const silentLog = createLogger({ level: "error", destination: { write: () => true } });
+export const silentLog = createSilentLogger();
 
 /** The name that the store gives to a vetting that begins. */
 export const freshVetting = "fresh";

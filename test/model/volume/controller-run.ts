@@ -9,7 +9,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { gateSubject } from "@holdfast/csi/gate-subject";
 import type { UnaryMethod } from "@holdfast/csi/methods";
 import type { CallOrder, CommitOrder } from "@holdfast/model/call-order";
-import { createLogger } from "@holdfast/shared/log/logger";
+import { createSilentLogger } from "@holdfast/shared/log/silent-logger";
 import type { GateAnswer } from "../../../services/controller/src/domain/bar.ts";
 import type { Change } from "../../../services/controller/src/domain/change.ts";
 import type { PublishAnswer, ReleaseAnswer } from "../../../services/controller/src/domain/claim/permit.ts";
@@ -100,7 +100,7 @@ const isGateWord = (word: string): word is GateWord => gateWords.some((one) => o
 const key = "ns/data";
 const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
 const { signal } = new AbortController();
-const log = createLogger({ level: "error", destination: { write: () => true } });
+const log = createSilentLogger();
 
 const publishAnswers: Readonly<Record<string, PublishAnswer>> = {
   published: { kind: "published", publication: { hostPath: "", mountId: 0 } },

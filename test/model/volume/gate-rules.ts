@@ -12,7 +12,7 @@ import type { PluginConnection } from "@holdfast/csi/plugin-connection";
 import type { CsiTransport, WireReply } from "@holdfast/csi/transport";
 import type { CallOrder } from "@holdfast/model/call-order";
 import { createManualClock } from "@holdfast/shared/async/manual-clock";
-import { createLogger } from "@holdfast/shared/log/logger";
+import { createSilentLogger } from "@holdfast/shared/log/silent-logger";
 import { createRelay, type RelayedEnd } from "../../../services/node-agent/src/plugins/relay.ts";
 import {
   type Gate,
@@ -87,7 +87,7 @@ const createGate = async ({ calls, raised }: Pick<Gate, "calls" | "raised">) => 
 };
 
 const vetting = { gen: 1, uid: "" };
-const log = createLogger({ level: "error", destination: { write: () => true } });
+const log = createSilentLogger();
 
 /** As the agent relays it, which knows its own life; a socket beside a controller has none. */
 const relayOf = ({ open, socket }: Awaited<ReturnType<typeof createGate>>, life: string) =>

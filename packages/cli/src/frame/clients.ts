@@ -14,7 +14,7 @@ import type { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/v
 import { createGrpcChannel, createGrpcClient, type GrpcClient } from "@holdfast/shared/grpc/client";
 import { parseIdentity } from "@holdfast/shared/grpc/identity";
 import { createChannelCredentials } from "@holdfast/shared/grpc/tls-credentials";
-import { createLogger } from "@holdfast/shared/log/logger";
+import { createSilentLogger } from "@holdfast/shared/log/silent-logger";
 import { createCertificateKeeper } from "@holdfast/shared/trust/certificate-keeper";
 import { certifiedRoles } from "@holdfast/shared/trust/spiffe-id";
 import { CliFailure } from "./cli-failure.ts";
@@ -52,7 +52,7 @@ export const connect = (settings: Settings): Clients => {
       message: `the identity ${JSON.stringify(settings.identity)} has to be role/name, such as operator/ada`,
     });
   // Failures are told by the commands, in words.
-  const log = createLogger({ level: "error", destination: { write: () => undefined } });
+  const log = createSilentLogger();
   const keeper =
     settings.certs === undefined
       ? undefined

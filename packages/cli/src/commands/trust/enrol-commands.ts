@@ -8,7 +8,7 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/trust";
 import { enrol } from "@holdfast/shared/grpc/enrol";
 import { formatAddress, isBeyondHost, parseAddress } from "@holdfast/shared/grpc/listen-address";
-import { createLogger } from "@holdfast/shared/log/logger";
+import { createSilentLogger } from "@holdfast/shared/log/silent-logger";
 import { pinPattern } from "@holdfast/shared/trust/authority";
 import { writeCredentials } from "@holdfast/shared/trust/credential-dir";
 import type { Command } from "../../frame/command.ts";
@@ -76,7 +76,7 @@ const enrolAgent: Command = {
     const token = given("token") === "-" ? (await io.stdin()).trim() : given("token");
     const directory = path.resolve(given("out"));
     // Failures are told in words.
-    const log = createLogger({ level: "error", destination: { write: () => undefined } });
+    const log = createSilentLogger();
     const { node, texts } = await enrol({ address: given("controller"), pin, token, node: given("node"), log });
     writeCredentials(directory, texts);
     io.stdout.write(
