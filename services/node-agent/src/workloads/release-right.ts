@@ -10,6 +10,11 @@ import type { WorkloadName, WorkloadState } from "../domain/workload-machine.ts"
 import type { ControllerClaims } from "./controller-claims.ts";
 import type { HeldClaims } from "./held-claims.ts";
 
+export interface ReleaseWish extends WorkloadName {
+  /** Empty: none. */
+  readonly ticket: string;
+}
+
 export interface ReleaseRightOptions {
   readonly stateOf: (name: WorkloadName) => WorkloadState | undefined;
   readonly held: Pick<HeldClaims, "of">;
@@ -34,7 +39,7 @@ export function createReleaseRight({ stateOf, held, claims }: ReleaseRightOption
       return ticket;
     } catch (error) {
       signal.throwIfAborted();
-      if (!isHoldfastError(error) || isTicketRefusal(error.reason)) throw error;
+      if (!isHoldfastError(error) || isTicketRefusal(error)) throw error;
       // Decided before; a ticket that nobody looked at takes the place of no good one.
       if (state?.phase === "releasing") return "";
       if (state?.ticketed === true && error.kind !== "permission") throw error; // RR1
@@ -43,4 +48,12 @@ export function createReleaseRight({ stateOf, held, claims }: ReleaseRightOption
   };
 }
 
-const isTicketRefusal = (reason: string): boolean => reason === "TICKET_REQUIRED" || reason === "TICKET_REFUSED";
+/** Whether work that another caller began ended by that caller's ticket, which says nothing of one's own. */
+export const refusedToAnother = (work: Promise<void>, ofAnother: boolean): Promise<boolean> =>
+  work.then(
+    () => false,
+    (error: unknown) => (ofAnother && isTicketRefusal(error)) || Promise.reject(error),
+  );
+
+const isTicketRefusal = (error: unknown): boolean =>
+  isHoldfastError(error) && (error.reason === "TICKET_REQUIRED" || error.reason === "TICKET_REFUSED");

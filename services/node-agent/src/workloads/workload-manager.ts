@@ -5,6 +5,7 @@
  * O2 Work belongs to the workload and not to a call: whoever stops waiting ends nothing, and a wait that is over is an
  *    error and never an answer (W5).
  * O3 What is mounted is answered from the journal and the mount table; a controller is asked only for what is missing.
+ * O4 A refusal of another caller's ticket is no answer to this one's.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
@@ -20,7 +21,7 @@ import {
 import type { HostDirs, Ledger, MountTable } from "../ports.ts";
 import type { ClaimSeen, ControllerClaims } from "./controller-claims.ts";
 import { createHeldClaims, type HeldClaims } from "./held-claims.ts";
-import { createReleaseRight } from "./release-right.ts";
+import { createReleaseRight, type ReleaseWish, refusedToAnother } from "./release-right.ts";
 import { givenBack, journalDamaged, journalFull, otherContent, timeIsUp, workloadNotFound } from "./workload-errors.ts";
 import { createWorkloadPrepare, type PrepareOrder } from "./workload-prepare.ts";
 import { createWorkloadUndo, type WorkloadUndoOptions } from "./workload-undo.ts";
@@ -45,10 +46,6 @@ export interface WorkloadOrder extends PrepareOrder {
   readonly volumes: readonly WorkloadVolume[];
 }
 
-export interface ReleaseWish extends WorkloadName {
-  readonly ticket: string;
-}
-
 export interface WorkloadManager {
   /** Goes on with what an earlier life of the agent had begun to take back. */
   resume(): void;
@@ -65,6 +62,7 @@ export interface WorkloadManager {
 }
 
 interface Job {
+  readonly ticket: string;
   readonly done: Promise<void>;
   readonly abort: (reason: Error) => void;
   readonly waitingFor: () => string;
@@ -157,6 +155,7 @@ export function createWorkloadManager(options: WorkloadManagerOptions): Workload
       waitingFor = what;
     };
     const job: Job = {
+      ticket: order.ticket,
       done: work.run({ ...order, first }, said, life.signal),
       abort: life.abort,
       waitingFor: () => waitingFor,
@@ -182,9 +181,11 @@ export function createWorkloadManager(options: WorkloadManagerOptions): Workload
     if (state?.phase === "undoing" || state?.phase === "releasing") return "on its way out";
     const digest = digestOf(order);
     if (state !== undefined && state.digest !== digest) throw otherContent(nameOf(order));
-    if (state === undefined) {
-      const full = ledger.fullBecause();
-      if (full !== undefined) throw journalFull(full);
+    // It may be of a caller without one, while no controller answered; from now on it is the record of this one (RR2).
+    const isTaken = state?.phase === "wanted" && order.ticket !== "";
+    const full = state === undefined ? ledger.fullBecause() : undefined;
+    if (full !== undefined) throw journalFull(full);
+    if (state === undefined || isTaken) {
       const ticketed = order.ticket === "" ? {} : { ticketed: true as const };
       await commit({ ...nameOf(order), type: "wanted", digest, volumes: order.volumes, ...ticketed });
     }
@@ -240,7 +241,8 @@ export function createWorkloadManager(options: WorkloadManagerOptions): Workload
             await untilGone(order, until.signal);
           } else if ("done" in decided) {
             ({ waitingFor } = decided);
-            await waitFor(decided.done, until.signal);
+            const refused = refusedToAnother(decided.done, decided.ticket !== order.ticket);
+            if (await waitFor(refused, until.signal)) continue; // O4
             const state = stateOf(order);
             if (state?.phase !== "claimed") throw givenBack(nameOf(order));
             const view = await views.of(state);

@@ -150,6 +150,48 @@ describe("giving back what was prepared without a ticket", () => {
   });
 });
 
+describe("a caller without a ticket", () => {
+  test("[RR2] that asks while no controller answers makes nothing free of what is prepared with one later", async () => {
+    rig.claims.takeTickets(good);
+    rig.claims.fail(away);
+    expect(await prepare("")).toBe("CONTROLLER_UNAVAILABLE");
+    rig.claims.fail(undefined);
+    await prepared(good);
+    expect(await release("")).toBe("TICKET_REQUIRED");
+    expect([phase(), mounted()]).toEqual(["claimed", 1]);
+  });
+
+  test("[O4] shares every other end of the work that both wait for", async () => {
+    const open = rig.claims.hold();
+    const both = [prepare(""), prepare(good)];
+    await rig.settle();
+    rig.claims.fail(away);
+    open();
+    expect(await Promise.all(both)).toEqual(["CONTROLLER_UNAVAILABLE", "CONTROLLER_UNAVAILABLE"]);
+    expect(rig.claims.asked).toEqual(["request web data"]);
+  });
+
+  test.each(["", "bad"])(
+    "[O4] that asks at the same time, with %j, is no reason to refuse one that has a good one",
+    async (ticket) => {
+      rig.claims.takeTickets(good);
+      const open = rig.claims.hold();
+      const first = prepare(ticket);
+      await rig.settle();
+      const second = prepare(good);
+      await rig.settle();
+      expect(rig.claims.asked).toEqual(["request web data"]);
+      open();
+      expect(await first).toMatch(/^TICKET_/);
+      await settled();
+      await rig.claims.permit(uid());
+      rig.claims.set(uid(), { state: "ACTIVE" });
+      expect(await second).toBe("");
+      expect(await release("")).toBe("TICKET_REQUIRED");
+    },
+  );
+});
+
 describe("[RR3] what the host holds for a workload that was not prepared here", () => {
   /** As a scheduler claims it: the permit comes, and the journal has no workload. */
   const claimedElsewhere = async (): Promise<void> => {
