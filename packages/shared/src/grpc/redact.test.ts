@@ -14,6 +14,17 @@ describe("redactMessage", () => {
     expect(new Set(csi.map(([, field]) => field))).toEqual(new Set(["secrets"]));
   });
 
+  test("tickets of workloads, and what is handed in as a ticket key, are marked in each message that has them", () => {
+    const marked = secretField.filter(([, field]) => /^ticket/.test(field));
+    expect(marked.map(([type, field]) => `${type}.${field}`).sort()).toEqual([
+      "holdfast.agent.v1.PrepareWorkloadRequest.ticket",
+      "holdfast.agent.v1.ReleaseWorkloadRequest.ticket",
+      "holdfast.internal.v1.ReleaseClaimsRequest.ticket",
+      "holdfast.internal.v1.RequestClaimsRequest.ticket",
+      "holdfast.v1.SetGrantRequest.ticketKeys",
+    ]);
+  });
+
   test.each(secretField)("%s.%s shows keys at most, at any depth", (type, field) => {
     const canary = "canary-7f3a";
     for (const value of [{ user: canary }, canary, [canary], Buffer.from(canary)]) {
