@@ -1,4 +1,7 @@
-/** One line in the log for each outage: the attempts that follow the first say the same. */
+/**
+ * One line in the log for each reason of an outage: most attempts that follow the first say the same, and one that says another thing may name
+ * the cure.
+ */
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 
@@ -7,15 +10,17 @@ export interface Outage {
   over(): void;
 }
 
+const reasonOf = (error: unknown): string => (isHoldfastError(error) ? error.reason : "");
+
 export function createOutage(log: Logger): Outage {
-  let told = false;
+  const told = new Set<string>();
   return {
     tell(what, error) {
-      if (!told) log.warn(what, isHoldfastError(error) ? { reason: error.reason, detail: error.message } : { error });
-      told = true;
+      const reason = reasonOf(error);
+      if (told.has(reason)) return;
+      told.add(reason);
+      log.warn(what, isHoldfastError(error) ? { reason, detail: error.message } : { error });
     },
-    over() {
-      told = false;
-    },
+    over: () => told.clear(),
   };
 }
