@@ -1,12 +1,13 @@
 /** The link over real connections: what is cut, silent, replaced or half-open on the way between agent and controller. */
 import { randomUUID } from "node:crypto";
-import { connect, createServer } from "node:net";
+import { createServer } from "node:net";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { DeepPartial, Permit } from "@holdfast/shared/gen/holdfast/internal/v1/agent";
 import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { startConnectProxy } from "../../../../test/support/connect-proxy.ts";
 import { startTcpProxy } from "../../../../test/support/tcp-proxy.ts";
 import { type FakeController, startFakeController } from "../testing/fake-controller.ts";
 import { registered, startLink } from "../testing/link-rig.ts";
@@ -231,24 +232,11 @@ test("the check asks over a stream of its own, registers nothing and takes no or
 
 test("through an HTTP proxy: it is asked for the controller as the operator wrote it", async () => {
   const controller = await startFakeController();
-  const asked: string[] = [];
-  const proxy = createServer((socket) => {
-    socket.once("data", (head) => {
-      asked.push(head.toString("latin1").split("\r\n")[0] ?? "");
-      const on = connect(Number(controller.address.split(":")[1]), "127.0.0.1");
-      onTestFinished(() => void on.destroy());
-      on.on("error", () => socket.destroy());
-      socket.on("error", () => on.destroy());
-      socket.write("HTTP/1.1 200 OK\r\n\r\n");
-      socket.pipe(on).pipe(socket);
-    });
-  });
-  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void proxy.close());
-  const { port } = proxy.address() as { port: number };
-  const { link } = await startLink(["controllers.cell:7602"], { proxy: `http://127.0.0.1:${port}` });
+  const proxy = await startConnectProxy({ leadsTo: () => ({ port: Number(controller.address.split(":")[1]) }) });
+  onTestFinished(() => proxy.close());
+  const { link } = await startLink(["controllers.cell:7602"], { proxy: proxy.url });
   await registered(link);
-  expect(asked).toEqual(["CONNECT controllers.cell:7602 HTTP/1.1"]);
+  expect(proxy.asked).toEqual(["controllers.cell:7602"]);
 });
 
 async function freePort(): Promise<number> {
