@@ -3,11 +3,11 @@
  * command that an operator would give; each is a process of its own, and what must be refused is refused.
  */
 import { spawnSync } from "node:child_process";
-import { appendFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
-import { type ManagedProcess, startProcess } from "../test/harness/managed-process.ts";
+import type { ManagedProcess } from "../test/harness/managed-process.ts";
+import { startTrustedAgent, startTrustedController } from "../test/harness/trusted-processes.ts";
 import { childEnvironment } from "../test/support/child-environment.ts";
 
 const repo = path.resolve(import.meta.dirname, "..");
@@ -30,63 +30,33 @@ const commandLine = (dir: string, say: Say) => (line: string, refused?: RegExp) 
   return stdout;
 };
 
-const serviceAt = (service: string, name: string, env: Readonly<Record<string, string>>): ManagedProcess =>
-  startProcess({ name, command: [process.execPath, path.join(repo, `services/${service}/src/main.ts`)], env });
-
-const ready = (one: ManagedProcess) => one.line(({ message }) => message === "ready", "its line `ready`");
-
 const enrolment = async (dir: string, say: Say, started: (one: ManagedProcess) => void): Promise<void> => {
   const holdfast = commandLine(dir, say);
   const at = (...parts: readonly string[]): string => path.join(dir, ...parts);
-  const agent = async (name: string, env: Readonly<Record<string, string>>): Promise<void> => {
-    for (const place of ["m", "p"]) await mkdir(at(name, place), { recursive: true, mode: 0o700 });
-    const one = serviceAt("node-agent", name, {
-      HOLDFAST_NODE: name,
-      HOLDFAST_TLS_DIR: at(name, "tls"),
-      HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
-      HOLDFAST_STATE_DIR: at(name, "s"),
-      HOLDFAST_ROOT_DIR: at(name, "m"),
-      HOLDFAST_PLUGIN_DIR: at(name, "p"),
-      HOLDFAST_HOSTED_PLUGIN_DIR: at(name, "h"),
-      HOLDFAST_MACHINE_ID_FILE: machineIdFile(),
-      HOLDFAST_HOST_IDENTITY: "none",
-      ...env,
-    });
-    started(one);
-    await ready(one);
-  };
-
   say("\n── An authority: the root's key belongs offline, the issuing key to the controllers");
   holdfast(`ca init --trust-domain ${domain} --dir ${at("ca")}`);
-  holdfast(`ca issue controller/c-1 --dir ${at("ca")} --out ${at("controller")}`);
+  holdfast(`ca issue controller/c-1 --dir ${at("ca")} --out ${at("controller", "tls")}`);
   holdfast(`ca issue operator/ada --dir ${at("ca")} --out ${at("ada")} --ttl 8h`);
   holdfast(`ca issue scheduler/nomad --dir ${at("ca")} --out ${at("nomad")}`);
 
   say("\n── A controller with TLS");
-  await mkdir(at("cp"), { mode: 0o700 });
-  const controller = serviceAt("controller", "controller", {
-    HOLDFAST_LISTEN: "127.0.0.1:0",
-    HOLDFAST_AGENT_LISTEN: "127.0.0.1:0",
-    HOLDFAST_ADMIN_LISTEN: "127.0.0.1:0",
-    HOLDFAST_STATE_DIR: at("state"),
-    HOLDFAST_PLUGIN_DIR: at("cp"),
-    HOLDFAST_TLS_DIR: at("controller"),
-    HOLDFAST_CA_DIR: at("ca", "issuing"),
-  });
-  started(controller);
-  const { address, agents } = await ready(controller);
+  const { process: controller, address, agents } = await startTrustedController(dir, "controller", started);
   const as = (who: string): string => `--address ${address} --certs ${at(who)}`;
 
   say("\n── Two nodes: node-a by the command that the token came with, node-b by its settings");
   const [, command = ""] = holdfast(`node token node-a ${as("ada")}`).split("\n");
   const enrol = command.replace(/^holdfast /, "").replace("/etc/holdfast/tls", at("node-a", "tls"));
   holdfast(enrol);
-  const controllers = { HOLDFAST_CONTROLLERS: String(agents) };
-  await agent("node-a", controllers);
+  const controllers = { HOLDFAST_CONTROLLERS: agents };
+  await startTrustedAgent(dir, "node-a", started, controllers);
   const printed = holdfast(`node token node-b ${as("ada")}`);
   const [token = "", pin = ""] = [/--token (\S+)/, /--pin (\S+)/].map((given) => given.exec(printed)?.[1] ?? "");
   await writeFile(at("token-b"), token, { mode: 0o600 });
-  await agent("node-b", { ...controllers, HOLDFAST_ENROL_TOKEN_FILE: at("token-b"), HOLDFAST_ENROL_PIN: pin });
+  await startTrustedAgent(dir, "node-b", started, {
+    ...controllers,
+    HOLDFAST_ENROL_TOKEN_FILE: at("token-b"),
+    HOLDFAST_ENROL_PIN: pin,
+  });
   holdfast(`node list ${as("ada")}`);
 
   say("\n── A scheduler with a certificate of its own: it may use what an operator grants");
