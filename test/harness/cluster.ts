@@ -61,6 +61,8 @@ export interface ClusterOptions {
   readonly verifyTokens?: () => TokenMode;
   /** Bind mounts for real: needs root or a user namespace. */
   readonly realMounts?: boolean;
+  /** What one node writes to a volume the others read. */
+  readonly sharedData?: true;
   /** Each service has the rights alone that its unit in deploy/systemd leaves it, and the seccomp profile of its container. */
   readonly rightsOfUnits?: true;
   /** The agents and the local driver run in the mount namespace of that process; asked at each of their starts. */
@@ -303,7 +305,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
         backend: there(backend, "simulated backend").socketPath,
         role: "node",
         node: name,
-        dataDir: path.join(dir, `${name}-data`),
+        dataDir: path.join(dir, `${options.sharedData === true ? "shared" : name}-data`),
         ...(options.realMounts === undefined ? {} : { realMounts: options.realMounts }),
         ...(options.verifyTokens === undefined ? {} : { verifyTokens: options.verifyTokens() }),
       });

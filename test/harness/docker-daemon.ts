@@ -1,0 +1,123 @@
+/**
+ * A real dockerd of its own: data, sockets and pid file in one directory, no bridge, a network namespace of its own. Debian's docker.io.
+ * CAP_SYS_RESOURCE is taken out of what a container asks for, as the bounding set of a test machine may lack it.
+ */
+import { execFile, spawnSync } from "node:child_process";
+import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { promisify } from "node:util";
+import { type ManagedProcess, startProcess } from "./managed-process.ts";
+import { until } from "./until.ts";
+
+const docker = "/usr/bin/docker";
+const execute = promisify(execFile);
+const onceFound = (program: string): boolean => spawnSync("which", [program]).status === 0;
+
+/** What is missing for one; empty when nothing is. */
+export const missingForDocker = (): readonly string[] =>
+  ["/usr/sbin/dockerd", docker, "/usr/sbin/runc", "/usr/bin/busybox", "tar", "unshare"].filter((it) => !onceFound(it));
+
+export const image = "tiny";
+
+export interface DockerDaemon {
+  readonly pidFile: string;
+  readonly address: string;
+  /** The command line; rejects with what it printed. */
+  run(...args: readonly string[]): Promise<string>;
+  start(): Promise<void>;
+  kill(signal: "SIGTERM" | "SIGKILL"): Promise<void>;
+  /** Ends it and takes away what it mounted. */
+  end(): Promise<void>;
+}
+
+const runtime = `#!/bin/sh
+p=
+for a in "$@"; do
+  f=
+  case "$p" in --bundle) f=$a/config.json;; --process|-p) f=$a;; esac
+  [ -n "$f" ] && [ -f "$f" ] && sed -i 's/"CAP_SYS_RESOURCE",//g; s/,"CAP_SYS_RESOURCE"//g' "$f"
+  p=$a
+done
+exec /usr/sbin/runc "$@"
+`;
+
+export const startDockerDaemon = async (dir: string): Promise<DockerDaemon> => {
+  await mkdir(dir, { recursive: true });
+  const at = (name: string): string => path.join(dir, name);
+  const address = `unix://${at("sock")}`;
+  const pidFile = at("pid");
+  await writeFile(at("runc"), runtime, { mode: 0o755 });
+  const runtimes = { nosr: { path: at("runc") } };
+  await writeFile(at("daemon.json"), JSON.stringify({ runtimes, "default-runtime": "nosr", "shutdown-timeout": 5 }));
+  const places = [
+    "--containerd",
+    at("engine.sock"),
+    "--data-root",
+    at("data"),
+    "--exec-root",
+    at("exec"),
+    "-p",
+    pidFile,
+    "-H",
+    address,
+  ];
+  const options = ["--bridge=none", "--iptables=false", "--ip6tables=false", "--config-file", at("daemon.json")];
+  const PATH = "/usr/sbin:/usr/bin:/sbin:/bin";
+  // Of its own, as on a host: it outlives a dockerd that is killed.
+  const engine = ["--root", at("engine"), "--state", at("state"), "--address", at("engine.sock")];
+  const containerd = startProcess({ name: "containerd", command: ["/usr/bin/containerd", ...engine], env: { PATH } });
+  await until("containerd", () => stat(at("engine.sock")).catch(() => undefined));
+  let process: ManagedProcess | undefined;
+
+  const run: DockerDaemon["run"] = async (...args) => {
+    const ended = await execute(docker, ["-H", address, ...args]).catch(
+      (error: { stderr?: string; message: string }) => {
+        throw new Error(`docker ${args.join(" ")}: ${error.stderr ?? error.message}`);
+      },
+    );
+    return ended.stdout.trim();
+  };
+  const daemon: DockerDaemon = {
+    ...{ pidFile, address, run },
+    async start() {
+      const command = ["unshare", "--net", "/usr/sbin/dockerd", ...places, ...options] as const;
+      process = startProcess({ name: "dockerd", command, env: { PATH } });
+      const started = process;
+      await until("dockerd", () => run("version").catch(() => undefined)).catch((error: unknown) => {
+        throw new Error(`${String(error)}: ${started.output().slice(-4_000)}`);
+      });
+    },
+    kill: async (signal) => void (await process?.kill(signal)),
+    async end() {
+      if (process?.running() === true) await process.kill("SIGTERM");
+      await killUnder(dir);
+      if (containerd.running()) await containerd.kill("SIGTERM");
+      const mounts = (await readFile("/proc/self/mountinfo", "utf8"))
+        .split("\n")
+        .map((line) => line.split(" ")[4] ?? "");
+      for (const mount of mounts.filter((one) => one.startsWith(`${dir}/`)).reverse()) spawnSync("umount", [mount]);
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+  await daemon.start();
+  await importImage(at("root"), address);
+  return daemon;
+};
+
+/** A root with nothing but busybox. */
+const importImage = async (root: string, address: string): Promise<void> => {
+  await mkdir(path.join(root, "bin"), { recursive: true });
+  spawnSync("cp", ["/usr/bin/busybox", path.join(root, "bin/busybox")]);
+  for (const name of ["sh", "cat", "sleep", "ls"]) await symlink("busybox", path.join(root, "bin", name));
+  await execute("sh", ["-c", `tar -C "$0" -c . | ${docker} -H "$1" import - ${image}`, root, address]);
+};
+
+/** Containers outlive a dockerd that was killed: their shims name its directory, and are their parents. */
+const killUnder = async (dir: string): Promise<void> => {
+  for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {
+    const command = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
+    if (!command.includes(`${dir}/`)) continue;
+    const children = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8").catch(() => "");
+    spawnSync("kill", ["-9", ...children.split(" ").filter((child) => child !== ""), pid]);
+  }
+};
