@@ -1,7 +1,9 @@
 /** Two real dockerd, each on its own node with its own agent: what is written moves with the container, and nothing is lost or left. */
+import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { type DockerDaemon, image, missingForDocker, startDockerDaemon } from "../harness/docker-daemon.ts";
@@ -148,6 +150,51 @@ describe.skipIf(!runs)("real dockerd", { timeout: 180_000 }, () => {
     await docker("node-a", "rm", "-f", "four");
     await free("crash");
     await docker("node-a", "volume", "rm", "crash");
+    await expectClean(cluster);
+  });
+
+  it("docker-compose: up, down and up again keep the volume, and down -v deletes it", async () => {
+    const file = path.join(dir, "compose.yml");
+    const volume = { driver: driverOf("node-a"), driver_opts: { plugin, size: "16MiB" } };
+    const app = { image, network_mode: "none", command: ["sleep", "1000"], volumes: ["data:/data"] };
+    await writeFile(file, JSON.stringify({ version: "3.7", services: { app }, volumes: { data: volume } }));
+    const compose = async (...args: readonly string[]): Promise<string> => {
+      const options = ["-H", daemon("node-a").address, "-p", "shop", "-f", file, "--no-ansi"];
+      return (await promisify(execFile)("docker-compose", [...options, ...args])).stdout.trim();
+    };
+    await compose("up", "-d");
+    await compose("exec", "-T", "app", "sh", "-c", "echo kept > /data/file");
+    await compose("down");
+    await free("shop_data");
+    await compose("up", "-d");
+    expect(await compose("exec", "-T", "app", "cat", "/data/file")).toBe("kept");
+    await compose("down", "-v");
+    await expectClean(cluster);
+  });
+
+  it("a Swarm of one: the volume of a service goes on from task to task", async () => {
+    await docker("node-a", "swarm", "init", "--advertise-addr", "127.0.0.1", "--listen-addr", "127.0.0.1:2377");
+    const driver = `volume-driver=${driverOf("node-a")},volume-opt=plugin=${plugin},volume-opt=size=16MiB`;
+    const mount = `type=volume,source=tasks,target=/data,${driver}`;
+    const script = "echo started >> /data/log; exec sleep 1000";
+    const options = ["--no-resolve-image", "--detach", "--restart-condition", "none", "--stop-grace-period", "1s"];
+    await docker("node-a", "service", "create", "--name", "s", ...options, "--mount", mount, image, "sh", "-c", script);
+    const lines = async (): Promise<number> => {
+      const [task] = (await docker("node-a", "ps", "-q", "--filter", "name=s.1")).split("\n");
+      if (task === undefined || task === "") return 0;
+      return (await docker("node-a", "exec", task, "cat", "/data/log").catch(() => "")).split("\n").filter(Boolean)
+        .length;
+    };
+    await until("the first task", async () => (await lines()) === 1);
+    await docker("node-a", "service", "update", "--detach", "--force", "s");
+    await until("the second task to find what the first wrote", async () => (await lines()) === 2);
+    await docker("node-a", "service", "rm", "s");
+    await free("tasks");
+    await docker("node-a", "swarm", "leave", "--force");
+    // Containers of tasks that have ended hold on to its name.
+    for (const one of (await docker("node-a", "ps", "-aq")).split("\n").filter(Boolean))
+      await docker("node-a", "rm", "-f", one);
+    await docker("node-a", "volume", "rm", "tasks");
     await expectClean(cluster);
   });
 

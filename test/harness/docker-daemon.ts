@@ -15,7 +15,9 @@ const onceFound = (program: string): boolean => spawnSync("which", [program]).st
 
 /** What is missing for one; empty when nothing is. */
 export const missingForDocker = (): readonly string[] =>
-  ["/usr/sbin/dockerd", docker, "/usr/sbin/runc", "/usr/bin/busybox", "tar", "unshare"].filter((it) => !onceFound(it));
+  ["/usr/sbin/dockerd", docker, "/usr/sbin/runc", "/usr/bin/busybox", "docker-compose", "ip", "unshare"].filter(
+    (it) => !onceFound(it),
+  );
 
 export const image = "tiny";
 
@@ -80,7 +82,9 @@ export const startDockerDaemon = async (dir: string): Promise<DockerDaemon> => {
   const daemon: DockerDaemon = {
     ...{ pidFile, address, run },
     async start() {
-      const command = ["unshare", "--net", "/usr/sbin/dockerd", ...places, ...options] as const;
+      // Swarm wants an address.
+      const script = 'ip link set lo up && exec /usr/sbin/dockerd "$@"';
+      const command = ["unshare", "--net", "sh", "-c", script, "dockerd", ...places, ...options] as const;
       process = startProcess({ name: "dockerd", command, env: { PATH } });
       const started = process;
       await until("dockerd", () => run("version").catch(() => undefined)).catch((error: unknown) => {
