@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { invalidArgument } from "@holdfast/shared/errors/holdfast-error";
+import { HoldfastError, invalidArgument } from "@holdfast/shared/errors/holdfast-error";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
 import { createTracing } from "@holdfast/shared/tracing";
@@ -56,7 +56,7 @@ const send = (call: string, body: string | undefined, method = "POST") =>
   });
 const call = (name: string, body: object) => send(`/VolumeDriver.${name}`, JSON.stringify(body));
 
-test("the socket is for its owner and group, a stale one is replaced, and one in use is not", async () => {
+test("the socket is for its owner and group, and one in use is not taken", async () => {
   expect((await stat(socket)).mode & 0o777).toBe(0o660);
   const { signal } = new AbortController();
   const now = () => 0;
@@ -93,6 +93,12 @@ test("[DS1] a refusal is an answer with its reason; a fault of ours tells nothin
   expect(await call("Create", { Name: "v" })).toEqual({
     status: 200,
     body: { Err: "INVALID_ARGUMENT: size: is wrong" },
+  });
+  const blocked = { kind: "precondition", reason: "CLAIM_BLOCKED", message: "it cannot go on" } as const;
+  driver.mount.mockRejectedValueOnce(new HoldfastError({ ...blocked, metadata: { clear_with: "holdfast repair x" } }));
+  expect(await call("Mount", { Name: "v", ID: "a" })).toEqual({
+    status: 200,
+    body: { Err: "CLAIM_BLOCKED: it cannot go on; holdfast repair x" },
   });
   driver.create.mockRejectedValueOnce(new Error("secret path /x"));
   expect(await call("Create", { Name: "v" })).toEqual({

@@ -227,7 +227,10 @@ const objectFrom = (text: string): Readonly<Record<string, unknown>> => {
 };
 
 const wordsOf = (error: unknown): string => {
-  if (isHoldfastError(error)) return `${error.reason}: ${error.message}`;
+  if (isHoldfastError(error)) {
+    const cure = error.metadata["clear_with"] ?? "";
+    return `${error.reason}: ${error.message}${cure === "" ? "" : `; ${cure}`}`;
+  }
   return "INTERNAL: the agent could not do it; its log has the details";
 };
 

@@ -120,6 +120,19 @@ describe("a mount", () => {
     expect(book()).toEqual({});
   });
 
+  test("[VD3] ends in its time although the unmount before it hangs", async () => {
+    await rig.mount("data", "a");
+    rig.base.agent.host.setPluginAway(true);
+    const ended = wrong(unmount("data", "a"));
+    const waiting = wrong(rig.driver().mount("data", "b", anyCaller));
+    for (let n = 0; n < 21; n += 1) await rig.base.clock.advance(1_000);
+    expect(await ended).toMatch(/VOLUME_IN_USE|not unmounted yet/);
+    for (let n = 0; n < 40; n += 1) await rig.base.clock.advance(1_000);
+    expect(await waiting).toMatch(/its former life is being unmounted/);
+    await rig.base.settle();
+    expect(book()).toEqual({});
+  });
+
   test("waits for a controller for a while, and is refused then", async () => {
     rig.base.claims.fail(away);
     const waiting = wrong(rig.driver().mount("data", "a", anyCaller));

@@ -68,7 +68,8 @@ export interface VolumeDriverOptions {
 /** VD3: dockerd waits for two minutes. */
 const makeMs = 60_000;
 const removeMs = 30_000;
-const unmountMs = 60_000;
+/** A mount of the same volume waits for it. */
+const unmountMs = 20_000;
 /** The agent may have started a moment ago. */
 const reachMs = 10_000;
 const retryMs = 250;
@@ -114,8 +115,7 @@ export function createVolumeDriver(options: VolumeDriverOptions): VolumeDriver {
     return others.length === 0 ? error : stillHeld(namespace, name, others, options.waitMs);
   };
 
-  const prepared = async (name: string, signal: AbortSignal): Promise<WorkloadView> => {
-    const until = clock.monotonic() + options.waitMs;
+  const prepared = async (name: string, until: number, signal: AbortSignal): Promise<WorkloadView> => {
     try {
       return await reaching(signal, () =>
         workloads.prepare(claimOf(name), Math.max(0, until - clock.monotonic()), signal),
@@ -127,8 +127,8 @@ export function createVolumeDriver(options: VolumeDriverOptions): VolumeDriver {
     }
   };
 
-  const mountpointFor = async ({ volume, id }: MountCall, signal: AbortSignal): Promise<string> => {
-    const { mounts, claims } = await prepared(volume, signal);
+  const mountpointFor = async ({ volume, id }: MountCall, until: number, signal: AbortSignal): Promise<string> => {
+    const { mounts, claims } = await prepared(volume, until, signal);
     const [mount] = mounts;
     if (mount === undefined || mount.device !== undefined) throw noFileSystem(namespace, volume);
     const mode = claims[0]?.accessMode ?? "UNKNOWN";
@@ -163,9 +163,11 @@ export function createVolumeDriver(options: VolumeDriverOptions): VolumeDriver {
     },
 
     async mount(name, id, signal) {
+      // VD3: also when the unmount before it takes its time.
+      const until = clock.monotonic() + options.waitMs;
       const call = await ids.want(name, id, await options.daemon(), signal);
       try {
-        const mountpoint = await mountpointFor(call, signal);
+        const mountpoint = await mountpointFor(call, until, signal);
         await ids.answered(call);
         // VD2: the caller may have gone while that was written.
         signal.throwIfAborted();
