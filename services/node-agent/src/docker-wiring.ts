@@ -55,7 +55,8 @@ export const wireDocker = async (deps: DockerWiring): Promise<void> => {
       ),
   });
   await lifecycle.start("docker volume plugin", async () => {
-    const server = createDriverServer({ driver, log, metrics, tracing, now: () => clock.monotonic(), signal });
+    const now = () => clock.monotonic();
+    const server = createDriverServer({ driver, namespace, log, metrics, tracing, now, signal });
     await server.listen(dockerSocket);
     // Ends with the agent.
     void known.warm().catch(() => undefined);

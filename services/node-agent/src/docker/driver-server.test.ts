@@ -28,13 +28,15 @@ const driver = {
   list: vi.fn<VolumeDriver["list"]>(async () => []),
 };
 
+const parts = { driver, namespace: "docker", log, metrics, tracing: createTracing("test") };
+
 beforeEach(async () => {
   vi.clearAllMocks();
   dir = await mkdtemp(path.join(tmpdir(), "hf-driver-"));
   socket = path.join(dir, "plugins", "holdfast.sock");
   const { signal } = new AbortController();
   const now = () => performance.now();
-  server = createDriverServer({ driver, log, metrics, tracing: createTracing("test"), now, signal });
+  server = createDriverServer({ ...parts, now, signal });
   await server.listen(socket);
 });
 afterEach(async () => {
@@ -60,7 +62,7 @@ test("the socket is for its owner and group, and one in use is not taken", async
   expect((await stat(socket)).mode & 0o777).toBe(0o660);
   const { signal } = new AbortController();
   const now = () => 0;
-  const second = createDriverServer({ driver, log, metrics, tracing: createTracing("test"), now, signal });
+  const second = createDriverServer({ ...parts, now, signal });
   await expect(second.listen(socket)).rejects.toMatchObject({ reason: "ADDRESS_IN_USE" });
 });
 

@@ -18,6 +18,7 @@ import type { Mounted, ShownVolume, VolumeDriver } from "./volume-driver.ts";
 
 export interface DriverServerOptions {
   readonly driver: VolumeDriver;
+  readonly namespace: string;
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly tracing: Tracing;
@@ -91,7 +92,7 @@ const quiet: ReadonlySet<string> = new Set(["Plugin.Activate", "Capabilities", "
 const named: ReadonlySet<string> = new Set(["Create", "Remove", "Mount", "Unmount", "Path", "Get"]);
 
 export function createDriverServer(options: DriverServerOptions): DriverServer {
-  const { driver, log, metrics, tracing, now, signal: life } = options;
+  const { driver, namespace, log, metrics, tracing, now, signal: life } = options;
   const seconds = metrics.histogram({
     name: "holdfast_docker_call_seconds",
     help: "Calls of dockerd to the volume plugin.",
@@ -107,7 +108,7 @@ export function createDriverServer(options: DriverServerOptions): DriverServer {
       seconds.observe({ method, outcome }, (now() - from) / 1000);
       return { ...fields, ms: Math.round(now() - from) };
     };
-    const attributes = { "holdfast.volume": asked.name, "holdfast.docker.mount_id": asked.id };
+    const attributes = asked.name === "" ? {} : { "holdfast.volume": `${namespace}/${asked.name}` };
     try {
       const answer = await tracing.span(`docker VolumeDriver.${method}`, { kind: "server", attributes }, () =>
         run(driver, asked, signal),
