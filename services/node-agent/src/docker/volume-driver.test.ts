@@ -172,6 +172,22 @@ describe("without a controller", () => {
   });
 });
 
+test("the memory is filled as soon as a controller answers, and what a list no longer has is forgotten", async () => {
+  rig.volumes.away = true;
+  rig.volumes.there.set("data", foundVolume("data"));
+  const warm = rig.known().warm();
+  await rig.base.settle();
+  rig.volumes.away = false;
+  await rig.base.clock.advance(2_000);
+  await warm;
+  rig.volumes.away = true;
+  expect((await rig.driver().get("data", anyCaller)).volume.id).toBe("data");
+  rig.volumes.away = false;
+  rig.volumes.there.delete("data");
+  expect(await rig.driver().list(anyCaller)).toEqual([]);
+  expect(await wrong(rig.driver().get("data", anyCaller))).toMatch(/there is no volume/);
+});
+
 describe("remove", () => {
   test("is refused while a container has the volume, and a controller is not asked", async () => {
     await rig.driver().create("data", { plugin: "model" }, anyCaller);
