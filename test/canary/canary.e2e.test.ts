@@ -6,7 +6,15 @@ import { messageTypes } from "@holdfast/shared/gen/redacted-fields";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
 import { type OtlpReceiver, startOtlpReceiver } from "../harness/otlp-receiver.ts";
 import { formsOf, plantedIn, privateHits, secretHits, thereOf } from "./forms.ts";
-import { carriedOver, carriedTo, coveredFields, markedFields, ownFields } from "./secret-fields.ts";
+import {
+  carriedOver,
+  carriedTo,
+  coveredFields,
+  markedFields,
+  ownFields,
+  ownSettings,
+  secretSettings,
+} from "./secret-fields.ts";
 import { liveWithSecrets } from "./secret-life.ts";
 import { type SecretWorld, startSecretWorld } from "./secret-world.ts";
 import { planting, type Sink, sinksWith } from "./sinks.ts";
@@ -21,6 +29,10 @@ test("every field that the descriptors mark as secret has a canary, and a new on
   expect(markedFields(grown)).not.toEqual(coveredFields());
   for (const field of Object.values(ownFields))
     if ("methods" in field) for (const method of field.methods) expect(carriedTo).toHaveProperty(method);
+});
+
+test("every setting that is told to be secret has one too", () => {
+  expect(new Set(secretSettings())).toEqual(new Set(Object.keys(ownSettings)));
 });
 
 let traces: OtlpReceiver;

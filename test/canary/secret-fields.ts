@@ -2,6 +2,8 @@
  * Every field that the descriptors mark (csi_secret, debug_redact), and which canary goes through it. A field without a row fails the
  * test: a new one gets a canary before it is served.
  */
+import { configSchema as controllerSchema } from "@holdfast/controller/config";
+import { configSchema as agentSchema } from "@holdfast/node-agent/config";
 import { messageTypes } from "@holdfast/shared/gen/redacted-fields";
 
 export type StoreName = "SQLite" | "Redis";
@@ -103,6 +105,21 @@ export const ownFields: Readonly<Record<string, OwnField>> = {
   "holdfast.v1.VolumeTemplate.mutableParameters": kept,
   "holdfast.v1.VolumeTemplate.parameters": kept,
 };
+
+/** Settings that are told to be secret: where the canary in one of them is, or why there is none. */
+export const ownSettings: Readonly<Record<string, string>> = {
+  HOLDFAST_STORE: "the password of Redis",
+  HOLDFAST_PROXY: "the login of the proxy between agent and controller",
+  HOLDFAST_STORE_SENTINEL_LOGIN:
+    "none: there are no sentinels here; redis-access.ts reads it, as it reads the password",
+  HOLDFAST_STORE_MIGRATE:
+    "none: nothing is moved here; it is an address as in HOLDFAST_STORE, and read by the same code",
+};
+
+export const secretSettings = (): readonly string[] =>
+  [controllerSchema, agentSchema].flatMap((schema) =>
+    Object.values(schema).flatMap(({ env, secret }) => (secret ? [env] : [])),
+  );
 
 export const markedFields = (types: typeof messageTypes = messageTypes): readonly string[] =>
   Object.entries(types)

@@ -14,6 +14,7 @@ import { type Cluster, startCluster } from "../harness/cluster.ts";
 import type { OtlpReceiver } from "../harness/otlp-receiver.ts";
 import { namespace, plugin } from "../harness/scenario.ts";
 import { until } from "../harness/until.ts";
+import { startConnectProxy } from "../support/connect-proxy.ts";
 import { type RedisServer, startRedisServer } from "../support/redis-server.ts";
 import { tokenKeyLine } from "../support/token-keys.ts";
 import { canaryOf, privateOf } from "./forms.ts";
@@ -89,12 +90,23 @@ export const startSecretWorld = async (store: StoreName, traces: OtlpReceiver): 
   const dir = await mkdtemp(path.join(tmpdir(), "hf-canary-"));
   await writeSecrets(dir);
   const redis = store === "Redis" ? await startRedisServer() : undefined;
+  await (await redis?.admin())?.config("SET", "requirepass", canaryOf("store"));
+  const proxyLogin = canaryOf("proxy");
+  const proxy = await startConnectProxy({
+    leadsTo: (target) => ({ port: Number(target.split(":").pop()) }),
+    login: `agent:${proxyLogin}`,
+  });
   const variables = [...fromEnvironment, "nodeHealth"].map(
     (canary) => [variableOf(canary), JSON.stringify(valuesOf(canary))] as const,
   );
   const cluster = await startCluster({
     nodes: ["node-a"],
-    ...(redis === undefined ? {} : { store: redis.url, controllerHalvesOn: ["node-a"] }),
+    ...(redis === undefined
+      ? {}
+      : {
+          store: redis.url.replace("//", `//:${encodeURIComponent(canaryOf("store"))}@`),
+          controllerHalvesOn: ["node-a"],
+        }),
     realMounts: true,
     rightsOfUnits: true,
     otlpEndpoint: traces.endpoint,
@@ -106,10 +118,11 @@ export const startSecretWorld = async (store: StoreName, traces: OtlpReceiver): 
       HOLDFAST_SECRET_KEYS: path.join(dir, "keys"),
       HOLDFAST_TOKEN_KEYS: path.join(dir, "tokens"),
       HOLDFAST_TOKEN_ISSUER: "https://tokens.example.com",
-      HOLDFAST_CONDITION_INTERVAL: "300ms",
+      HOLDFAST_CONDITION_INTERVAL: "500ms",
     },
     agentEnv: {
       CANARY_OF_THE_AGENT: canaryOf("agent's environment"),
+      HOLDFAST_PROXY: `http://agent:${encodeURIComponent(proxyLogin)}@127.0.0.1:${proxy.port}`,
       HOLDFAST_STATS_MAX_AGE: "1s",
       HOLDFAST_HOST_IDENTITY: `exec:${await writeChild(dir)}`,
     },
@@ -143,6 +156,7 @@ export const startSecretWorld = async (store: StoreName, traces: OtlpReceiver): 
     stop: async () => {
       channel.close();
       await cluster.stop();
+      await proxy.close();
       await redis?.stop();
       await rm(dir, { recursive: true, force: true });
     },
