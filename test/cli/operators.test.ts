@@ -238,6 +238,65 @@ test.skipIf(!root)("snapshot create, list, status, delete; groups", async () => 
   await golden("snapshot-delete-group", "snapshot delete-group shop");
 });
 
+test.skipIf(!root)("call: any method of the API, by its name, JSON in and out", async () => {
+  const call = (method: string, json?: string, options: CliOptions = {}) =>
+    cliRun(["call", method, ...(json === undefined ? [] : [json])], { address: cluster.address, ...options });
+  await golden("call", 'call NodeService/GetNode {"name":"node-none"}', 3);
+  const status = JSON.parse((await run("node status node-a --json")).out);
+  for (const method of ["GetNode", "NodeService/GetNode", "/holdfast.v1.NodeService/GetNode"])
+    expect(JSON.parse((await call(method, '{"name":"node-a"}')).out).node.name).toBe(status.node.name);
+  expect((await call("ListQuotas")).code).toBe(0);
+  const wrong = async (method: string, json?: string, options?: CliOptions) => {
+    const { code, err } = await call(method, json, options);
+    expect(code, err).toBe(2);
+    return err;
+  };
+  expect(await wrong("GetNod", "{}")).toContain("did you mean: holdfast call NodeService/GetNode");
+  expect(await wrong("holdfast.internal.v1.AgentLinkService/Link")).toContain("has no method");
+  expect(await wrong("GetNode", '{"name":')).toContain("<json> is no JSON");
+  expect(await wrong("GetNode", '{"nam":"x"}')).toContain("<json> is no GetNodeRequest");
+  const login = '{"namespace":"default","name":"called","values":{"user":"hunter3"}}';
+  expect(await wrong("PutSecret", login)).toContain("do not belong on a command line");
+  expect(await wrong("CreateVolume", '{"inlineSecrets":{"a":"b"}}')).toContain("do not belong on a command line");
+  expect(await wrong("PutSecret", "-", { files: { "-": "{hunter3" } })).not.toContain("hunter3");
+  const put = await call("PutSecret", "-", { files: { "-": login } });
+  expect(JSON.parse(put.out), put.err).toMatchObject({ version: "1", secret: { name: "called" } });
+  expect((await run("secret delete called")).code).toBe(0);
+  const ctrlC = new AbortController();
+  const onOutput = (text: string) => text.includes("\n") && ctrlC.abort();
+  const watched = await call("WatchNodes", "{}", { signal: ctrlC.signal, onOutput });
+  expect([watched.code, Object.keys(JSON.parse(watched.out.split("\n")[0] ?? ""))], watched.err).toEqual([
+    0,
+    expect.arrayContaining(["kind", "node"]),
+  ]);
+});
+
+test.skipIf(!root)("top: what there is, what each node has, and the calls that last", async () => {
+  await run("volume create busy --plugin sim.holdfast.dev --size 10MiB");
+  expect((await run("claim create web-7 busy --node node-a")).code).toBe(0);
+  await cluster.backend.client.setFaults([{ method: "ControllerUnpublishVolume", hangMs: 6_000, times: 1 }]);
+  await run("claim release web-7 --no-wait");
+  const top = async () => JSON.parse((await run("top --json")).out);
+  const seen = await until("the call", async () => (await top()).calls.length > 0 && (await top()));
+  expect(seen.nodes).toEqual([
+    { node: "node-a", state: "READY", claims: 1, active: 0, blocked: 0, calls: 1 },
+    { node: "node-b", state: "READY", claims: 0, active: 0, blocked: 0, calls: 0 },
+  ]);
+  expect(seen.calls[0]).toMatchObject({
+    subject: "volume default/busy",
+    method: "ControllerUnpublishVolume",
+    node: "node-a",
+  });
+  const { out } = await run("top");
+  expect(out).toMatch(/^volumes +\d+ +AVAILABLE \d+\nclaims +1 +DETACHING 1\ncalls +1\n\n/);
+  expect(out).toMatch(/\nNODE +STATE +CLAIMS +ACTIVE +BLOCKED +CALLS\nnode-a +READY +1 +0 +0 +1\n/);
+  expect(out).toMatch(/\nCALL +OF +SINCE +ANSWER DUE\nControllerUnpublishVolume for node-a .*volume default\/busy/);
+  await cluster.backend.client.setFaults([]);
+  await until("the release", async () => (await run("claim list")).out === "no claim\n", 90_000);
+  await golden("top", "top");
+  expect((await run("volume delete busy")).code).toBe(0);
+});
+
 test.skipIf(!root)("events, from a token on, and completion", async () => {
   const ctrlC = new AbortController();
   const watching = run("events -f --volume late", {

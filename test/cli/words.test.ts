@@ -53,7 +53,7 @@ test.each([
 
 /** Words that end, take or override something. Whoever adds a command that looks, or makes something new, adds it here. */
 const looksOrMakes = new Set(
-  "list status explain stats show create check capacity scan stuck verify follow token events doctor completion".split(
+  "list status explain stats show create check capacity scan stuck verify follow token events doctor top completion".split(
     " ",
   ),
 );

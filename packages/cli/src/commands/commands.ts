@@ -31,26 +31,17 @@ const subjects: readonly CommandSource[] = [
   {
     group: "volume",
     words: ["init"],
-    load: async () => {
-      const { initVolume } = await import("./volume/init-volume.ts");
-      return [initVolume];
-    },
+    load: async () => [(await import("./volume/init-volume.ts")).initVolume],
   },
   {
     group: "volume",
     words: ["apply"],
-    load: async () => {
-      const { applyVolume } = await import("./volume/apply-volume.ts");
-      return [applyVolume];
-    },
+    load: async () => [(await import("./volume/apply-volume.ts")).applyVolume],
   },
   {
     group: "volume",
     words: ["list"],
-    load: async () => {
-      const { listVolumes } = await import("./volume/list-volumes.ts");
-      return [listVolumes];
-    },
+    load: async () => [(await import("./volume/list-volumes.ts")).listVolumes],
   },
   {
     group: "volume",
@@ -71,10 +62,7 @@ const subjects: readonly CommandSource[] = [
   {
     group: "volume",
     words: ["detach"],
-    load: async () => {
-      const { detachVolume } = await import("./volume/detach-volume.ts");
-      return [detachVolume];
-    },
+    load: async () => [(await import("./volume/detach-volume.ts")).detachVolume],
   },
   {
     group: "volume",
@@ -123,10 +111,7 @@ const subjects: readonly CommandSource[] = [
   {
     group: "snapshot",
     words: ["restore-group"],
-    load: async () => {
-      const { restoreGroup } = await import("./snapshot/restore-group.ts");
-      return [restoreGroup];
-    },
+    load: async () => [(await import("./snapshot/restore-group.ts")).restoreGroup],
   },
   {
     group: "node",
@@ -139,10 +124,7 @@ const subjects: readonly CommandSource[] = [
   {
     group: "node",
     words: ["admit"],
-    load: async () => {
-      const { admitNode } = await import("./node/admit-node.ts");
-      return [admitNode];
-    },
+    load: async () => [(await import("./node/admit-node.ts")).admitNode],
   },
   {
     group: "node",
@@ -155,18 +137,12 @@ const subjects: readonly CommandSource[] = [
   {
     group: "node",
     words: ["fence"],
-    load: async () => {
-      const { fenceNode } = await import("./node/fence-node.ts");
-      return [fenceNode];
-    },
+    load: async () => [(await import("./node/fence-node.ts")).fenceNode],
   },
   {
     group: "node",
     words: ["forget"],
-    load: async () => {
-      const { forgetNode } = await import("./node/node-commands.ts");
-      return [forgetNode];
-    },
+    load: async () => [(await import("./node/node-commands.ts")).forgetNode],
   },
   {
     group: "plugin",
@@ -191,10 +167,7 @@ const subjects: readonly CommandSource[] = [
   {
     group: "placement",
     words: ["check"],
-    load: async () => {
-      const { checkPlacement } = await import("./check-placement.ts");
-      return [checkPlacement];
-    },
+    load: async () => [(await import("./check-placement.ts")).checkPlacement],
   },
   {
     group: "secret",
@@ -259,18 +232,22 @@ const subjects: readonly CommandSource[] = [
   {
     group: undefined,
     words: ["events"],
-    load: async () => {
-      const { watchEvents } = await import("./watch-events.ts");
-      return [watchEvents];
-    },
+    load: async () => [(await import("./watch-events.ts")).watchEvents],
+  },
+  {
+    group: undefined,
+    words: ["call"],
+    load: async () => [(await import("./call-method.ts")).callMethod],
+  },
+  {
+    group: undefined,
+    words: ["top"],
+    load: async () => [(await import("./show-top.ts")).showTop],
   },
   {
     group: undefined,
     words: ["doctor"],
-    load: async () => {
-      const { runDoctor } = await import("./run-doctor.ts");
-      return [runDoctor];
-    },
+    load: async () => [(await import("./run-doctor.ts")).runDoctor],
   },
   {
     group: undefined,

@@ -37,8 +37,12 @@ export interface Clients {
   readonly grants: GrpcClient<typeof GrantServiceDefinition>;
   readonly events: GrpcClient<typeof EventServiceDefinition>;
   readonly trust: GrpcClient<typeof TrustServiceDefinition>;
+  /** Of a service that is known by its descriptor alone. */
+  of<Definition extends CallableDefinition>(definition: Definition): GrpcClient<Definition>;
   close(): void;
 }
+
+type CallableDefinition = Parameters<typeof createGrpcClient>[0];
 
 /** A call that asks and answers is over in this time, or the controller is not there. */
 const callDeadlineMs = 30_000;
@@ -67,7 +71,7 @@ export const connect = (settings: Settings): Clients => {
     // A controller that is being replaced: another one, or the next life, has the same answer.
     readsAgain: true,
   };
-  const client = <Definition extends Parameters<typeof createGrpcClient>[0]>(load: () => Promise<Definition>) =>
+  const client = <Definition extends CallableDefinition>(load: () => Promise<Definition>) =>
     lateClient(async () => createGrpcClient(await load(), channel, options));
   return {
     volumes: client(async () => (await import("@holdfast/shared/gen/holdfast/v1/volume")).VolumeServiceDefinition),
@@ -89,6 +93,7 @@ export const connect = (settings: Settings): Clients => {
     grants: client(async () => (await import("@holdfast/shared/gen/holdfast/v1/grant")).GrantServiceDefinition),
     events: client(async () => (await import("@holdfast/shared/gen/holdfast/v1/event")).EventServiceDefinition),
     trust: client(async () => (await import("@holdfast/shared/gen/holdfast/v1/trust")).TrustServiceDefinition),
+    of: (definition) => createGrpcClient(definition, channel, options),
     close() {
       channel.close();
       keeper?.stop();

@@ -4,6 +4,7 @@ import type { Input, OptionSpec } from "./command.ts";
 import type { Context } from "./context.ts";
 import { exitCodes } from "./exit-code.ts";
 import type { Shown } from "./output.ts";
+import { clearScreen, showAgain, watchOption } from "./show-again.ts";
 import { type Column, narrowColumns, tableText } from "./tables.ts";
 
 export interface Listing<Row, Message> {
@@ -24,7 +25,7 @@ export const listOptions: readonly OptionSpec[] = [
     flags: "-o, --output <form>",
     help: "wide (every column, nothing cut), json, yaml, name, or columns=ID,STATE with titles of columns",
   },
-  { flags: "-w, --watch", help: "show it again when it has changed, until Ctrl-C" },
+  watchOption,
 ];
 
 const usage = (message: string): CliFailure => new CliFailure({ exitCode: exitCodes.usage, reason: "USAGE", message });
@@ -59,20 +60,6 @@ const people = <Row, Message>(context: Context, input: Input, listing: Listing<R
   };
 };
 
-const pauseMs = 2_000;
-const clearScreen = "\u001b[H\u001b[2J";
-
-const pause = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, pauseMs);
-    signal.addEventListener("abort", done);
-  });
-
 export const answerList = async <Row, Message>(
   context: Context,
   input: Input,
@@ -93,9 +80,5 @@ export const answerList = async <Row, Message>(
     else out.line(answer, () => `${last === undefined ? "" : "\n"}${text(rows)}`);
     last = bytes;
   };
-  await show();
-  while (input.flag("watch") && !io.signal.aborted) {
-    await pause(io.signal);
-    if (!io.signal.aborted) await show();
-  }
+  await showAgain(io, input.flag("watch"), show);
 };

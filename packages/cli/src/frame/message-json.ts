@@ -2,6 +2,7 @@
 import {
   createFileRegistry,
   type DescMessage,
+  type DescService,
   fromBinary,
   fromJson,
   type JsonValue,
@@ -13,6 +14,8 @@ import { readApiImage } from "@holdfast/shared/grpc/api-image";
 
 export interface MessageJson {
   describe(type: string): DescMessage;
+  /** Of the API for schedulers and operators. */
+  readonly services: readonly DescService[];
   toJson(type: string, bytes: Uint8Array): JsonValue;
   /** Throws when the JSON does not fit the message. */
   toBytes(type: string, json: JsonValue): Uint8Array;
@@ -27,6 +30,9 @@ export const loadMessageJson = async (): Promise<MessageJson> => {
   };
   return {
     describe,
+    services: [...registry].filter(
+      (desc): desc is DescService => desc.kind === "service" && desc.file.proto.package === "holdfast.v1",
+    ),
     toJson: (type, bytes) =>
       toJson(describe(type), fromBinary(describe(type), bytes), {
         registry,

@@ -7,7 +7,6 @@ import {
   GetNodeStatsResponse,
   ListNodesResponse,
   type Node,
-  NodeState,
   type PublishedVolumeStats,
   UndrainNodeResponse,
 } from "@holdfast/shared/gen/holdfast/v1/node";
@@ -15,7 +14,6 @@ import type { Command } from "../../frame/command.ts";
 import { answerList, listOptions } from "../../frame/list-answer.ts";
 import { shown } from "../../frame/output.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
-import { enumWords } from "../../words/enum-words.ts";
 import { ago, moment } from "../../words/moment.ts";
 import { allPages, allRows, pageSize } from "../all-pages.ts";
 import { durationOf, optionWords, recordedReasonOption } from "../option-words.ts";
@@ -24,8 +22,8 @@ import { blockedDetails, blockedInstances, consequenceText, lastErrorText } from
 import { usageWords } from "../volume/volume-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitDrained, type DrainRequest } from "./await-drained.ts";
+import { nodeStates } from "./node-words.ts";
 
-const nodeStates = enumWords<NodeState>(NodeState, "NODE_STATE_");
 const nodeArg = { name: "node", help: "the node's name", completes: "node" } as const;
 
 const stateWords = (node: Node): string =>

@@ -77,16 +77,15 @@ export const createVolume: Command = {
     { line: "holdfast volume create data.yaml --id data-2 --no-wait", says: "another one like it, without waiting" },
   ],
   async run(context, input) {
-    const { volumes } = context.clients;
     const plugin = input.text("plugin");
     let answer: CreateVolumeResponse;
     if (plugin === undefined) {
       const spec = await requestOfFile(context, input);
-      answer = await spec.call(() => volumes.createVolume(spec.request));
+      answer = await spec.call(() => context.clients.volumes.createVolume(spec.request));
     } else {
       if (input.text("id") !== undefined) throw usage("--id: with --plugin the argument is the id");
       const id = input.arg("name-or-file");
-      answer = await volumes.createVolume(
+      answer = await context.clients.volumes.createVolume(
         newVolumeRequest({ namespace: context.settings.namespace, id, plugin }, input),
       );
     }
