@@ -31,7 +31,7 @@ it("a read that met UNAVAILABLE is asked again by the command line, a change is 
     }),
   );
   await server.listen(socket.address);
-  const clients = connect({
+  const clients = await connect({
     address: socket.address,
     namespace: "default",
     identity: "operator/ada",

@@ -53,7 +53,7 @@ export const runCli = async ({ args, io }: CliRun): Promise<ExitCode> => {
     const settings = { ...read, json: json || form === "yaml" };
     address = settings.address;
     const { connect } = await import("./frame/clients.ts");
-    const connected = connect(settings);
+    const connected = await connect(settings);
     clients = connected;
     let loading: Promise<MessageJson> | undefined;
     const messages = (): Promise<MessageJson> => {

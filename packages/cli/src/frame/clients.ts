@@ -13,10 +13,8 @@ import type { TrustServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/tr
 import type { VolumeServiceDefinition } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { createGrpcChannel, createGrpcClient, type GrpcClient } from "@holdfast/shared/grpc/client";
 import { parseIdentity } from "@holdfast/shared/grpc/identity";
-import { createChannelCredentials } from "@holdfast/shared/grpc/tls-credentials";
+import type { Logger } from "@holdfast/shared/log/logger";
 import { createSilentLogger } from "@holdfast/shared/log/silent-logger";
-import { createCertificateKeeper } from "@holdfast/shared/trust/certificate-keeper";
-import { certifiedRoles } from "@holdfast/shared/trust/spiffe-id";
 import { CliFailure } from "./cli-failure.ts";
 import { exitCodes } from "./exit-code.ts";
 import { lateClient } from "./late-client.ts";
@@ -47,7 +45,16 @@ type CallableDefinition = Parameters<typeof createGrpcClient>[0];
 /** A call that asks and answers is over in this time, or the controller is not there. */
 const callDeadlineMs = 30_000;
 
-export const connect = (settings: Settings): Clients => {
+/** Loaded where there are certificates alone. */
+const trustOf = async (path: string, log: Logger) => {
+  const { createCertificateKeeper } = await import("@holdfast/shared/trust/certificate-keeper");
+  const { certifiedRoles } = await import("@holdfast/shared/trust/spiffe-id");
+  const { createChannelCredentials } = await import("@holdfast/shared/grpc/tls-credentials");
+  const keeper = createCertificateKeeper({ path, setting: "--certs", wanted: { roles: certifiedRoles }, log });
+  return { keeper, credentials: createChannelCredentials(keeper) };
+};
+
+export const connect = async (settings: Settings): Promise<Clients> => {
   const identity = settings.identity === undefined ? undefined : parseIdentity(settings.identity);
   if (identity === undefined && settings.identity !== undefined)
     throw new CliFailure({
@@ -57,13 +64,8 @@ export const connect = (settings: Settings): Clients => {
     });
   // Failures are told by the commands, in words.
   const log = createSilentLogger();
-  const keeper =
-    settings.certs === undefined
-      ? undefined
-      : createCertificateKeeper({ path: settings.certs, setting: "--certs", wanted: { roles: certifiedRoles }, log });
-  const channel = createGrpcChannel(settings.address, {
-    credentials: keeper === undefined ? undefined : createChannelCredentials(keeper),
-  });
+  const trust = settings.certs === undefined ? undefined : await trustOf(settings.certs, log);
+  const channel = createGrpcChannel(settings.address, { credentials: trust?.credentials });
   const options = {
     log,
     ...(identity === undefined ? {} : { identity }),
@@ -96,7 +98,7 @@ export const connect = (settings: Settings): Clients => {
     of: (definition) => createGrpcClient(definition, channel, options),
     close() {
       channel.close();
-      keeper?.stop();
+      trust?.keeper.stop();
     },
   };
 };

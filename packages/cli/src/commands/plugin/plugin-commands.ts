@@ -9,7 +9,6 @@ import {
   PluginProfile,
   SetPluginProfileResponse,
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
-import { connect } from "../../frame/clients.ts";
 import type { Command } from "../../frame/command.ts";
 import { answerList, listOptions } from "../../frame/list-answer.ts";
 import { shown } from "../../frame/output.ts";
@@ -205,7 +204,8 @@ export const acceptPlugin: Command = {
 };
 
 const atAgent = async (settings: Settings, address: string, request: DeepPartial<AcceptPluginRequest>) => {
-  const local = connect({ ...settings, address });
+  const { connect } = await import("../../frame/clients.ts");
+  const local = await connect({ ...settings, address });
   try {
     return await local.pluginHost.acceptPlugin(request);
   } finally {
