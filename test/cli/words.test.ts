@@ -51,6 +51,13 @@ test.each([
   expect([...err.matchAll(/did you mean: (.*)/g)].map(([, name]) => name)).toEqual(near);
 });
 
+test("completion knows what an alias stands for", async () => {
+  const offered = async (line: string) => (await cliRun(["complete-line", "--", ...line.split(" ")])).out;
+  expect(await offered("volume rm data --u")).toBe("--uid\n");
+  expect(await offered("volume ls -o x --bl")).toBe("--blocked\n");
+  expect(await offered("volume get --bl")).toBe("--blocked\n");
+});
+
 /** Words that end, take or override something. Whoever adds a command that looks, or makes something new, adds it here. */
 const looksOrMakes = new Set(
   "list status explain stats show create check capacity scan stuck verify follow token events doctor top completion".split(

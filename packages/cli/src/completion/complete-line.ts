@@ -2,6 +2,7 @@
 import type { Command, Completes, OptionSpec } from "../frame/command.ts";
 import { globalOptions } from "../frame/global-options.ts";
 import { answersTo, longFlag, takesValue } from "../frame/option-flags.ts";
+import { aliasOf } from "../frame/read-words.ts";
 
 /** Names of one kind; an empty list when nobody answers in time. */
 export type AskNames = (kind: Exclude<Completes, readonly string[]>) => Promise<readonly string[]>;
@@ -25,7 +26,7 @@ export const completeLine = async (
   const positional: string[] = [];
   let command: Command | undefined;
   let waiting: OptionSpec | "global" | undefined;
-  for (const word of before) {
+  for (const [at, word] of before.entries()) {
     if (waiting !== undefined) {
       waiting = undefined;
       continue;
@@ -34,7 +35,9 @@ export const completeLine = async (
     if (own !== undefined) waiting = takesValue(own) ? own : undefined;
     else if (globalOptions.some((option) => answersTo(option, word) && takesValue(option))) waiting = "global";
     else if (!word.startsWith("-")) {
-      positional.push(word);
+      const [group] = positional;
+      const names = commands.flatMap(({ path }) => (path[0] === group ? path.slice(1) : []));
+      positional.push(positional.length === 1 ? aliasOf(word, words[at + 1], names) : word);
       command ??= commands.find(({ path }) => path.join(" ") === positional.join(" "));
     }
   }

@@ -67,7 +67,8 @@ const meantWord = (word: string, before: string, names: readonly string[], group
   );
 };
 
-const aliasOf = (word: string, follows: string | undefined, names: readonly string[]): string => {
+/** The word of the table for an alias; any other word is itself. `follows`: the word behind it. */
+export const aliasOf = (word: string, follows: string | undefined, names: readonly string[]): string => {
   const one = follows !== undefined && !follows.startsWith("-");
   const candidates = word === "get" ? (one ? ["status", "show"] : ["list"]) : (aliases[word] ?? []);
   return names.includes(word) ? word : (candidates.find((name) => names.includes(name)) ?? word);
