@@ -74,7 +74,7 @@ export const cliPage = (): string => {
     "",
     "The words of other programs are taken too: `ls` for `list`, `rm` for `delete`, `inspect` for `status`, `describe` for",
     "`explain` or `status`, `get` for `list` and, with a name, for `status`. A beginning of a command or an option that can mean",
-    "one alone is enough (`holdfast vol li --name ci`; of an option three letters). What takes something away is written in full,",
+    "one alone is enough (`vol li --name ci`; of an option three letters). What takes something away is written in full,",
     "and so is an option that vouches for something. A word that is none is answered by those that are near (exit 2); so is a",
     "workload that has no claim to release (exit 3).",
     "",

@@ -25,7 +25,7 @@ const withoutCommand: Readonly<Record<string, string>> = {
 
 /** The name of each client in frame/clients.ts by its service. */
 const clientOf: Readonly<Record<string, string>> = Object.fromEntries(
-  [...readText(root, "packages/cli/src/frame/clients.ts").matchAll(/(\w+): client\(.*\.(\w+)Definition\)/g)].map(
+  [...readText(root, "packages/cli/src/frame/clients.ts").matchAll(/(\w+): client\([^;]*?\.(\w+)Definition/g)].map(
     ([, client = "", service = ""]) => [service, client],
   ),
 );

@@ -66,7 +66,7 @@ const messages = await loadMessageJson();
 
 /** The request that the file makes, as proto JSON; a refusal throws. */
 const read = async ({ sample, text }: Input): Promise<JsonValue> => {
-  const context = { io: { stdin: async () => text }, messages } as unknown as Context;
+  const context = { io: { stdin: async () => text }, messages: async () => messages } as unknown as Context;
   const { request } = await readSpec(context, sample.kind, "-", () => ({}));
   return messages.toJson(sample.kind.type, sample.kind.codec.encode(request as never).finish());
 };

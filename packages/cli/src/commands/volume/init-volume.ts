@@ -7,7 +7,10 @@ export const initVolume: Command = {
   description: "Asks no controller. What stands behind # may be left out.",
   options: [{ flags: "--plugin <plugin>", help: "the CSI plugin that it names", completes: "plugin" }],
   examples: [
-    { line: "holdfast volume init > data.yaml", says: "to be edited, then: holdfast volume create data.yaml" },
+    {
+      line: "holdfast volume init",
+      says: "into data.yaml by > data.yaml, to be edited, and made by volume create data.yaml",
+    },
   ],
   async run({ io }, input) {
     io.stdout.write(exampleVolume(input.text("plugin") ?? "local.holdfast.dev"));
