@@ -112,6 +112,8 @@ test.skipIf(!root)("claim create, list, status, release; a conflict names its ho
   expect((await run("claim release web-1 nothing")).err).toContain("has no claim under nothing; nothing was released");
   const released = await run("claim release web-1");
   expect([released.code, released.err.includes("FAILED")]).toEqual([0, false]);
+  const again = await run("claim release web-1");
+  expect([again.code, again.out]).toEqual([0, released.out]);
   const successor = await run("claim create web-2 data --node node-b");
   expect(successor.code, successor.err).toBe(0);
   // Once for people, and once for programs: each needs a claim to release.

@@ -10,6 +10,7 @@ import { claimStates } from "./claim-words.ts";
 export interface AwaitedClaims {
   readonly namespace: string;
   readonly workload: string;
+  readonly aliases?: readonly string[];
   readonly claimUids: readonly string[];
   readonly goal: ClaimGoal;
 }
@@ -58,7 +59,7 @@ const failIfBlocked = (claims: readonly Claim[]): void => {
 
 async function* watchClaims(context: Context, wanted: AwaitedClaims, signal: AbortSignal): AsyncIterable<Seen> {
   const known = new Map<string, Claim>();
-  const request = { ...wanted, claimUids: [...wanted.claimUids] };
+  const request = { ...wanted, aliases: [...(wanted.aliases ?? [])], claimUids: [...wanted.claimUids] };
   for await (const message of context.clients.claims.waitClaims(request, { signal })) {
     for (const claim of message.claims) known.set(claim.uid, claim);
     yield { claims: [...known.values()], settled: message.settled, reached: message.reached };

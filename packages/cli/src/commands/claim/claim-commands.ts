@@ -120,7 +120,7 @@ export const releaseClaims: Command = {
   path: ["claim", "release"],
   summary: "give a workload's volumes back",
   description:
-    "Do it when the workload's processes are gone: a volume in use is not pulled away, the command then says who holds it. A workload that has no claim is told (exit 3), with names that are near.",
+    "Do it when the workload's processes are gone: a volume in use is not pulled away, the command then says who holds it. The same again, days later, is the same answer. A workload that never had a claim is told (exit 3), with names that are near.",
   args: [workloadArg, { name: "aliases", help: "only these; none means all", many: true, optional: true }],
   options: [{ flags: "--uid <uid>", help: "only this life of the claim; may be repeated", many: true }, noWaitOption],
   examples: [
@@ -128,20 +128,15 @@ export const releaseClaims: Command = {
   ],
   async run(context, input) {
     const key = { namespace: context.settings.namespace, workload: input.arg("workload") };
-    const asked = await context.clients.claims.releaseClaims({
-      ...key,
-      aliases: [...input.args("aliases")],
-      claimUids: [...input.list("uid")],
-    });
-    if (asked.claims.length === 0) throw await noClaimFailure(context, key.workload, input);
-    const wait = input.flag("wait") !== false;
-    const claims = wait
-      ? await awaitClaims(context, {
-          ...key,
-          claimUids: asked.claims.map(({ uid }) => uid),
-          goal: ClaimGoal.CLAIM_GOAL_RELEASED,
-        })
-      : asked.claims;
+    const goal = ClaimGoal.CLAIM_GOAL_RELEASED;
+    const selection = { ...key, aliases: [...input.args("aliases")], claimUids: [...input.list("uid")] };
+    const asked = await context.clients.claims.releaseClaims(selection);
+    // Released before: they are over, and told as they ended.
+    const over = asked.claims.length > 0 ? [] : await awaitClaims(context, { ...selection, goal });
+    if (asked.claims.length + over.length === 0) throw await noClaimFailure(context, key.workload, input);
+    const claimUids = asked.claims.map(({ uid }) => uid);
+    const wait = input.flag("wait") !== false && claimUids.length > 0;
+    const claims = wait ? await awaitClaims(context, { ...key, claimUids, goal }) : [...asked.claims, ...over];
     context.out.answer(shown("holdfast.v1.ReleaseClaimsResponse", ReleaseClaimsResponse, { claims: [...claims] }), () =>
       claimsTable(context, claims),
     );

@@ -18,7 +18,7 @@ const workloadsNow = async ({ clients, settings }: Context): Promise<readonly st
   }
 };
 
-/** A release that found no claim: done long ago, or a name that was meant to be another. A person has to look which. */
+/** A release that found no claim, and none that is over: done more than a week ago, or a name that was meant to be another. A person has to look which. */
 export const noClaimFailure = async (context: Context, workload: string, input: Input): Promise<CliFailure> => {
   const { namespace } = context.settings;
   const only = [...input.args("aliases"), ...input.list("uid").map((uid) => `uid ${uid}`)];
