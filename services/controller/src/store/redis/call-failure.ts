@@ -28,6 +28,7 @@ const cures: Readonly<Record<string, string>> = {
   NOPERM: "its user lacks a right of the controller's ACL rule",
   NOAUTH: "put user and password into the address of the store",
   WRONGPASS: "correct user and password in the address of the store",
+  DENIED: "give it a password, or set protected-mode no where no other program reaches it",
   OOM: "raise maxmemory of the store",
   MISCONF: "the store cannot write to its disk: see its log",
   NOREPLICAS:

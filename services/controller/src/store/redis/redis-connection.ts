@@ -20,6 +20,7 @@ import { Redis } from "ioredis";
 import { CallFailure, callFailureOf } from "./call-failure.ts";
 import { greetServer } from "./greet-server.ts";
 import { hashSlot } from "./hash-slot.ts";
+import { createRefusalListener } from "./hear-refusal.ts";
 import type { RedisAccess } from "./redis-access.ts";
 import { type RedisAddress, showPlace } from "./redis-address.ts";
 import { clientBasics, troubleOf } from "./redis-client.ts";
@@ -139,8 +140,13 @@ export const createRedisConnection = (options: RedisConnectionOptions): RedisCon
   };
 
   const redis = new Redis(clientOptions(options, { locator, nextDelay, demoted: (reason) => demoted(reason) }));
+  const refusals = createRefusalListener((refusal) => {
+    if (current === undefined) trouble = refusal;
+  });
   redis.on("error", (error: Error) => {
-    trouble = troubleOf(address, error);
+    // Behind TLS a refusal comes through it or not at all.
+    const refusal = current === undefined && !address.tls ? refusals.behind(error, locator.last()) : undefined;
+    trouble = refusal ?? troubleOf(address, error);
   });
   /** Whoever comes now waits for the next connection. */
   const lose = (reason: string): void => {
