@@ -4,7 +4,7 @@ import path from "node:path";
 import { type ManagedProcess, startProcess } from "../harness/managed-process.ts";
 import type { ReceivedSpan } from "../harness/otlp-receiver.ts";
 import { until } from "../harness/until.ts";
-import { buildGoProgram, runToEnd } from "./run-go.ts";
+import { buildGoProgram, goModule } from "./run-go.ts";
 
 export const jaegerVersion = "2.13.0";
 
@@ -17,13 +17,8 @@ const minute = 60_000;
 const hourMs = 60 * minute;
 
 /** Within its own module, so that its own go.mod and go.sum say what it is built of. The first time takes several minutes. */
-export const buildJaeger = async (): Promise<string> => {
-  const { code, stdout, output } = await runToEnd("go", ["mod", "download", "-json", jaeger.module], 10 * minute);
-  if (code !== 0) throw new Error(`${jaeger.module} cannot be had:\n${output}`);
-  const { Dir, Sum } = JSON.parse(stdout) as { readonly Dir: string; readonly Sum: string };
-  if (Sum !== jaeger.sum) throw new Error(`${jaeger.module} is not what it was: ${Sum}, not ${jaeger.sum}`);
-  return buildGoProgram("jaeger", Dir, "./cmd/jaeger", 40 * minute);
-};
+export const buildJaeger = async (): Promise<string> =>
+  buildGoProgram("jaeger", await goModule(jaeger.module, jaeger.sum), "./cmd/jaeger", 40 * minute);
 
 interface JaegerTag {
   readonly key: string;

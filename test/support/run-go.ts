@@ -11,13 +11,31 @@ export interface Finished {
   readonly output: string;
 }
 
+export interface Given {
+  /** The caller's own without it. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Its standard input. */
+  readonly input?: string;
+}
+
 /** To its end, whatever its exit code; rejects only when it could not be run or did not end in time. */
-export const runToEnd = (command: string, args: readonly string[], deadlineMs: number): Promise<Finished> =>
+export const runToEnd = (
+  command: string,
+  args: readonly string[],
+  deadlineMs: number,
+  { env, input }: Given = {},
+): Promise<Finished> =>
   new Promise((resolve, reject) => {
-    execFile(
+    const child = execFile(
       command,
       args,
-      { cwd: root, timeout: deadlineMs, killSignal: "SIGKILL", maxBuffer: 1 << 26 },
+      {
+        cwd: root,
+        timeout: deadlineMs,
+        killSignal: "SIGKILL",
+        maxBuffer: 1 << 26,
+        ...(env === undefined ? {} : { env }),
+      },
       (error, stdout, stderr) => {
         const output = stdout + stderr;
         if (error === null) resolve({ code: 0, stdout, output });
@@ -25,7 +43,17 @@ export const runToEnd = (command: string, args: readonly string[], deadlineMs: n
         else reject(new Error(`${command} ${args.join(" ")}: ${error.message}\n${output}`));
       },
     );
+    child.stdin?.on("error", () => undefined).end(input);
   });
+
+/** The directory of a module as its sum pins it. */
+export const goModule = async (module: string, sum: string): Promise<string> => {
+  const { code, stdout, output } = await runToEnd("go", ["mod", "download", "-json", module], 10 * 60_000);
+  if (code !== 0) throw new Error(`${module} cannot be had:\n${output}`);
+  const { Dir, Sum } = JSON.parse(stdout) as { readonly Dir: string; readonly Sum: string };
+  if (Sum !== sum) throw new Error(`${module} is not what it was: ${Sum}, not ${sum}`);
+  return Dir;
+};
 
 /** Builds one program from the module in that directory, as its go.mod pins it; Go's own cache makes a second build cheap. */
 export const buildGoProgram = async (
