@@ -1,11 +1,12 @@
 /** What `check` finds on a host that no test can have for real: clocks, copied and newer journals, a directory open to others. */
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { examineStateDir } from "@holdfast/shared/doctor/examine-state-dir";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { encodeHeader } from "../volumes/journal-format.ts";
 import { examineControllers } from "./examine-controllers.ts";
+import { examineHost } from "./examine-host.ts";
 import { examineJournal } from "./examine-journal.ts";
 import { examineLinks } from "./examine-links.ts";
 
@@ -87,4 +88,22 @@ test("a state directory that others may write to", async () => {
   mkdirSync(open);
   chmodSync(open, 0o777);
   expect((await examineStateDir(open, "HOLDFAST_STATE_DIR"))[0]).toMatchObject({ id: "state-open", level: "warning" });
+});
+
+test.each([
+  // The first process of a container of its own can be read, and says nothing of the host's.
+  ["a container without pid: host", "pid:[4026532999]", true, /PID namespace \(compose: pid: host\)$/],
+  ["a process without CAP_SYS_PTRACE", "pid:[4026531836]", false, /may not read \/proc\/1\/ns\/mnt: .*CAP_SYS_PTRACE/],
+  ["root of the host", "pid:[4026531836]", true, undefined],
+] as const)("the mounts of the host's processes, to %s", async (who, namespace, readable, cure) => {
+  const proc = path.join(dir, `proc of ${who.replaceAll(":", "")}`);
+  for (const each of ["self", "1"]) mkdirSync(path.join(proc, each, "ns"), { recursive: true });
+  writeFileSync(path.join(proc, "self/status"), "CapEff:\t000001ffffffffff\n");
+  writeFileSync(path.join(proc, "self/mountinfo"), "1 0 0:1 / / rw shared:1 - ext4 /dev/a rw\n");
+  symlinkSync(namespace, path.join(proc, "self/ns/pid"));
+  symlinkSync("mnt:[1]", path.join(proc, "self/ns/mnt"));
+  if (readable) symlinkSync("mnt:[2]", path.join(proc, "1/ns/mnt"));
+  const found = (await examineHost({ proc, searchPath: "" }, dir)).find(({ id }) => id === "mount-namespaces");
+  expect(found?.level).toBe(cure === undefined ? "ok" : "warning");
+  if (cure !== undefined) expect(found?.cure).toMatch(cure);
 });

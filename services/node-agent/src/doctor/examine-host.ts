@@ -4,6 +4,7 @@ import { access, readFile, readlink, stat } from "node:fs/promises";
 import path from "node:path";
 import { type Finding, fault, fine, warning } from "@holdfast/shared/doctor/finding";
 import { nearestThere } from "@holdfast/shared/doctor/nearest-there";
+import { type HostView, hostView } from "../volumes/host-view.ts";
 
 /** CAP_SYS_ADMIN mounts; CAP_DAC_READ_SEARCH and CAP_SYS_PTRACE look into other mount namespaces. */
 const needed: readonly (readonly [name: string, bit: bigint])[] = [
@@ -112,16 +113,21 @@ const examineHostPath = async ({ proc }: HostFacts, rootDir: string): Promise<re
   ];
 };
 
+const scopeCures: Readonly<Record<Exclude<HostView, "whole">, string>> = {
+  "own-pid-namespace": "run the agent in the host's PID namespace (compose: pid: host)",
+  "not-allowed":
+    "it is in the host's PID namespace and may not read /proc/1/ns/mnt: run it as root with CAP_SYS_PTRACE (compose: privileged: true, or cap_add)",
+};
+
 const examineScope = async ({ proc }: HostFacts): Promise<readonly Finding[]> => {
-  const [own, host] = [await namespaceOf(proc, "self"), await namespaceOf(proc, "1")];
-  if (own !== undefined && host !== undefined)
-    return [fine("mount-namespaces", "the host's processes", "their mounts can be looked at")];
+  const view = await hostView(proc);
+  if (view === "whole") return [fine("mount-namespaces", "the host's processes", "their mounts can be looked at")];
   return [
     warning(
       "mount-namespaces",
       "the host's processes",
       "their mounts cannot be looked at: a volume that a container still holds counts as released",
-      "run the agent as root in the host's PID namespace (compose: pid: host)",
+      scopeCures[view],
     ),
   ];
 };

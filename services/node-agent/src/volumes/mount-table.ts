@@ -7,21 +7,19 @@
  *    one file send each other back into a table that has changed, to lines that are cut or left out.
  */
 import { closeSync, readdirSync, readlinkSync, readSync } from "node:fs";
-import { open, readlink } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { MountLine } from "@holdfast/model/mountinfo";
 import type { ForeignMount, MountView } from "../domain/mounts.ts";
 import { showsMark } from "../domain/mounts.ts";
 import type { MountTable } from "../ports.ts";
+import { hostView } from "./host-view.ts";
 import { createKernelThreads, type KernelThreads } from "./kernel-threads.ts";
 import { createHolderSearch } from "./mount-holders.ts";
 import { createMountinfoLines, type MountinfoLines } from "./mountinfo-lines.ts";
 import { mountinfoView } from "./mountinfo-view.ts";
 import { openedOrGone } from "./opened-or-gone.ts";
 import { commandOf, isPid, linkOf, linksATurn } from "./process-links.ts";
-
-/** The inode of the first pid namespace: constant in Linux (PROC_PID_INIT_INO). From there every process is seen. */
-const firstPidNamespace = "pid:[4026531836]";
 
 /** The kernel lists mounts without gaps while others change since 5.8; before, a table is read until it stands still. */
 const stableReads = 3;
@@ -45,9 +43,7 @@ export interface MountTableOptions {
 }
 
 export async function createMountTable({ proc, kernel }: MountTableOptions): Promise<OpenMountTable> {
-  const seesAll = (await readlink(`${proc}/self/ns/pid`)) === firstPidNamespace;
-  // Without CAP_SYS_PTRACE the processes are listed and their mounts are not told: that verifies nothing.
-  const scope = seesAll && namespaceOf(proc, "1") !== undefined ? "host" : "own-namespace";
+  const scope = (await hostView(proc)) === "whole" ? "host" : "own-namespace";
   const gapless = isAtLeast(kernel, 5, 8);
   const readTable = createTableReader();
   const linesOf = createMountinfoLines();
