@@ -32,7 +32,7 @@ const ofNode = (node: Node, now: number): readonly Finding[] => {
         "node-own-namespace",
         node.name,
         "its agent does not see the mounts of the host's other processes",
-        "run the agent as root in the host's PID namespace (compose: pid: host)",
+        "run the agent as root in the host's PID namespace (compose: pid: host) with CAP_SYS_PTRACE; its `check` on that host says which of the two it lacks",
       ),
     );
   if (node.lastHeartbeat !== undefined && node.lastHeartbeat.getTime() - now > skewMs)
