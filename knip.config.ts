@@ -34,6 +34,7 @@ const config: KnipConfig = {
         "mount",
         "nsenter",
         "redis-server",
+        "setpriv",
         "systemd-analyze",
         "umount",
         "unshare",
