@@ -64,10 +64,11 @@ export const createComposeCell = ({ compose, docker, onHost }: Engine) => {
     /** Below the directory of the compose file. */
     mounts: async (): Promise<readonly string[]> =>
       (await onHost("findmnt -rno TARGET || true")).split("\n").filter((line) => line.startsWith(`${hostDirectory}/`)),
+    /** The path of a file that was opened in a container which is gone begins below what was mounted there. */
     loops: async (): Promise<readonly string[]> =>
       (await onHost("losetup --list --noheadings --output BACK-FILE"))
         .split("\n")
-        .filter((line) => line.includes(hostDirectory)),
+        .filter((line) => /\/node-[ab]\/local\/volumes\//.test(line)),
     logOf: async (service: string): Promise<string> => await docker(["logs", await idOf(service)]),
   };
 };
