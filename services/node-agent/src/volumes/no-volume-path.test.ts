@@ -22,6 +22,7 @@ const reviewed: Readonly<Record<string, string>> = {
   "plugins/host/static-plugins.ts": "the list of static plugins",
   "volumes/durable-files.ts": "the state directory",
   "volumes/host-dirs.ts": "parents of mount points, and names in them without following; rules H1 to H3",
+  "volumes/host-view.ts": "links below /proc",
   "volumes/journal-writer.ts": "the journal",
   "volumes/journal.ts": "the journal",
   "volumes/kernel-threads.ts": "/proc",
