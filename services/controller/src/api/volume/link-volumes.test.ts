@@ -11,19 +11,29 @@ import type { CreateVolumeRequest } from "@holdfast/shared/gen/holdfast/v1/volum
 import { VolumeBinding } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { CallContext } from "@holdfast/shared/grpc/call-context";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
+import { caller, createWorld, plugin, type World } from "../../../../../test/support/controller/world.ts";
 import { everything } from "../../domain/access/caller-scope.ts";
 import { createLinkVolumes } from "./link-volumes.ts";
 
 let world: World;
 let link: ReturnType<typeof createLinkVolumes>;
 let shares: Tri;
+/** Done once, behind the next look at a volume. */
+let meanwhile: (() => Promise<void>) | undefined;
 
 beforeEach(async () => {
   world = await createWorld();
   shares = "unknown";
+  meanwhile = undefined;
+  const getVolume: World["commands"]["getVolume"] = async (ref) => {
+    const view = await world.commands.getVolume(ref);
+    const act = meanwhile;
+    meanwhile = undefined;
+    await act?.();
+    return view;
+  };
   link = createLinkVolumes({
-    commands: world.commands,
+    commands: { ...world.commands, getVolume },
     granted: () => true,
     wakeups: world.changes,
     recent: (ref) => world.records.recent(ref),
@@ -117,6 +127,18 @@ describe("a volume that a host asks for", () => {
     await remove("mine");
     await remove("never");
     expect((await find()).map(({ id }) => id)).toEqual(["theirs"]);
+  });
+
+  test("[LV2] is not removed in place of another one that has its id by then", async () => {
+    await make("data");
+    meanwhile = async () => {
+      await world.commands.deleteVolume({ namespace: "default", id: "data", uid: "", requestId: "" }, caller);
+      await world.idle();
+      await world.makeVolume("data");
+    };
+    await remove("data");
+    await world.idle();
+    expect(await find()).toMatchObject([{ id: "data", madeBy: "" }]);
   });
 
   test("is not removed while a claim lives anywhere; one that is on its way out is waited for", async () => {

@@ -2,7 +2,7 @@
  * The volumes of the programs on a node's host, such as Docker, as their agent asks for them.
  *
  * LV1 A node has nothing made but empty storage, in the namespace that its right was judged by. LV2 It deletes only volumes that were made
- * here for the same kind of program. LV3 The same request again finds the volume of the first one, whatever its plugin serves by then.
+ * here for the same kind of program, and of these the life whose label it has read. LV3 The same request again finds the volume of the first one, whatever its plugin serves by then.
  */
 import { linkSignals } from "@holdfast/shared/async/signals";
 import { HoldfastError, invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
@@ -84,11 +84,10 @@ export const createLinkVolumes = (
     return createVolumeInput({ ...volume, namespace, capabilities, labels }, checks); // LV1
   };
 
-  /** LV2 */
-  const refuseForeign = async (ref: VolumeRef, madeBy: string): Promise<"there" | "gone"> => {
+  /** LV2: the uid of the volume; undefined: it is gone. */
+  const ownLife = async (ref: VolumeRef, madeBy: string): Promise<string | undefined> => {
     const volume = (await commands.getVolume(ref).catch(unlessGone))?.volume;
-    if (volume === undefined) return "gone";
-    if (volume.labels[madeByLabel] === madeBy) return "there";
+    if (volume === undefined || volume.labels[madeByLabel] === madeBy) return volume?.uid;
     throw new HoldfastError({
       kind: "permission",
       reason: "PERMISSION_DENIED",
@@ -113,7 +112,12 @@ export const createLinkVolumes = (
     }
   };
 
-  const removed = async (ref: VolumeRef, waitMs: number, caller: Caller, context: CallContext): Promise<void> => {
+  const removed = async (
+    { uid, ...ref }: VolumeRef & { readonly uid: string },
+    waitMs: number,
+    caller: Caller,
+    context: CallContext,
+  ): Promise<void> => {
     const until = linkSignals(context.signal);
     const left = context.remainingMs();
     const ms = Math.max(0, Math.min(waitMs, left - Math.min(250, left / 10)));
@@ -121,12 +125,12 @@ export const createLinkVolumes = (
     try {
       const since = wakeups.version();
       const first = await onceLeft(ref, until.signal, () =>
-        commands.deleteVolume({ ...ref, uid: "", requestId: "" }, caller).catch(unlessGone),
+        commands.deleteVolume({ ...ref, uid, requestId: "" }, caller).catch(unlessGone),
       );
       if (first === undefined) return;
       const read = async () => {
         const now = await recent(ref);
-        return now?.volume.uid === first.volume.uid ? now : undefined;
+        return now?.volume.uid === uid ? now : undefined;
       };
       await holdUntil<typeof first | undefined>({
         ...{ wakeups, clock, since, first, read, waitMs: ms },
@@ -169,8 +173,8 @@ export const createLinkVolumes = (
       const waitMs = durationMs("wait_for", request.waitFor, checks) ?? 0;
       refuseAll(checks, () => undefined);
       const ref = { namespace, id };
-      if ((await refuseForeign(ref, madeBy)) === "there")
-        await removed(ref, waitMs, callerOf(deps, context, "RemoveVolume"), context);
+      const uid = await ownLife(ref, madeBy);
+      if (uid !== undefined) await removed({ ...ref, uid }, waitMs, callerOf(deps, context, "RemoveVolume"), context);
       return {};
     },
 
