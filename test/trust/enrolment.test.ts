@@ -3,7 +3,6 @@ import { createHash, X509Certificate } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createSecureServer } from "node:http2";
 import path from "node:path";
-import { createServer, type TLSSocket } from "node:tls";
 import { configSchema as controllerSchema } from "@holdfast/controller/config";
 import { doctorFindings } from "@holdfast/controller/doctor-wiring";
 import { configSchema } from "@holdfast/node-agent/config";
@@ -13,7 +12,6 @@ import { certifyBy } from "@holdfast/shared/grpc/certify";
 import { createChannelCredentials } from "@holdfast/shared/grpc/tls-credentials";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { tempDirectory } from "@holdfast/shared/testing/certified";
-import { createRoot } from "@holdfast/shared/trust/authority";
 import { createCertificateKeeper } from "@holdfast/shared/trust/certificate-keeper";
 import { isUnusable, readCredentialTexts } from "@holdfast/shared/trust/credential-files";
 import { readLeaf } from "@holdfast/shared/trust/leaf";
@@ -23,6 +21,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { formsOf, thereOf } from "../canary/forms.ts";
 import { cliRun } from "../cli/cli-run.ts";
 import { dialAgent } from "../support/controller/dial-agent.ts";
+import { startImpostor } from "../support/impostor.ts";
 import { told, trustedController } from "./trusted-controller.ts";
 
 const keeperOf = (directory: string) => {
@@ -72,17 +71,7 @@ describe("enrolment", () => {
   });
 
   test("with a wrong pin nothing is sent: an impostor with a root of its own hears no byte of a call", async () => {
-    const impostor = await createRoot("td.test", Date.now());
-    const heard: Buffer[] = [];
-    const server = createServer(
-      { key: impostor.key, cert: impostor.chain.join(""), minVersion: "TLSv1.3", ALPNProtocols: ["h2"] },
-      (socket: TLSSocket) => socket.on("data", (bytes: Buffer) => heard.push(bytes)),
-    );
-    server.on("tlsClientError", () => undefined);
-    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-    onTestFinished(() => void server.close());
-    const address = server.address();
-    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const { port, heard } = await startImpostor();
     const pin = `sha256:${createHash("sha256").update("another").digest("hex")}`;
     const out = path.join(tempDirectory(), "x");
     const args = ["agent", "enrol", "--controller", `127.0.0.1:${port}`, "--token", "0".repeat(32), "--out", out];

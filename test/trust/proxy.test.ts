@@ -1,6 +1,5 @@
 /** HOLDFAST_PROXY with certificates: TLS is between agent and controller, and the proxy carries what it cannot read. */
 import { writeFileSync } from "node:fs";
-import { createServer, type TLSSocket } from "node:tls";
 import { unimplemented } from "@holdfast/controller/api/unimplemented";
 import { type AgentConfig, configSchema } from "@holdfast/node-agent/config";
 import { createControllerStreams } from "@holdfast/node-agent/controller-link/controller-stream";
@@ -13,11 +12,11 @@ import { certifyBy } from "@holdfast/shared/grpc/certify";
 import { createServedMethods } from "@holdfast/shared/grpc/stream/served-methods";
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { tempDirectory } from "@holdfast/shared/testing/certified";
-import { createRoot } from "@holdfast/shared/trust/authority";
 import { hasCredentials } from "@holdfast/shared/trust/credential-dir";
 import { generateKey } from "@holdfast/shared/trust/make-certificate";
 import { expect, onTestFinished, test } from "vitest";
 import { type ConnectProxyOptions, startConnectProxy } from "../support/connect-proxy.ts";
+import { startImpostor } from "../support/impostor.ts";
 import { trustedController } from "./trusted-controller.ts";
 
 const log = createMemoryLogger();
@@ -94,17 +93,7 @@ test("an agent enrols, links and renews through it; it is asked for names, and c
 
 test("a proxy that answers in the controller's place hears no token, and no call of an agent that has a certificate", async () => {
   const controller = await started();
-  const impostor = await createRoot("td.test", Date.now());
-  const heard: Buffer[] = [];
-  const server = createServer(
-    { key: impostor.key, cert: impostor.chain.join(""), minVersion: "TLSv1.3", ALPNProtocols: ["h2"] },
-    (socket: TLSSocket) => socket.on("data", (bytes: Buffer) => heard.push(bytes)),
-  );
-  server.on("tlsClientError", () => undefined);
-  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-  onTestFinished(() => void server.close());
-  const own = server.address();
-  const port = typeof own === "object" && own !== null ? own.port : 0;
+  const { port, heard } = await startImpostor();
   let honest = false;
   const proxy = await proxied(() => ({ port: honest ? portOf(controller.app.agentAddress()) : port }));
   const { config, life } = await agentThrough(controller, proxy.url);
