@@ -79,14 +79,15 @@ export function createAbandonedIds(options: AbandonedIdsOptions): AbandonedIds {
     const callsOver = clock.monotonic() - since >= callsOverMs;
     const facts = { daemon, callsOver, asked: (id: string) => ids.asked(volume, id) };
     // The look at all namespaces is for those alone that it can decide of.
-    if (abandonedIds(held, { ...facts, used: false }).length === 0 && held.length > 0) return;
+    const doubted = abandonedIds(held, { ...facts, used: false });
+    if (doubted.length === 0 && held.length > 0) return;
     const inUse = await used(volume);
     const gone = abandonedIds(held, { ...facts, used: inUse });
     const keyOf = (id: string): string => `${volume}/${id}`;
     if (inUse === undefined)
       tellKept(
         volume,
-        abandonedIds(held, { ...facts, used: false }).filter((id) => !gone.includes(id)),
+        doubted.filter((id) => !gone.includes(id)),
       );
     for (const id of gone) next.add(keyOf(id));
     const twice = gone.filter((id) => suspects.has(keyOf(id))); // AI1
