@@ -26,6 +26,12 @@ export interface TlsPeerOptions {
   readonly onDenied?: ((listener: () => void) => () => void) | undefined;
 }
 
+/** grpc-js asks for it at each call, and Node takes it apart each time. TLS 1.3 knows no renegotiation: it stays the connection's. */
+function keepCertificate(socket: TLSSocket, raw: Uint8Array): void {
+  const kept = { raw };
+  socket.getPeerCertificate = (() => kept) as unknown as TLSSocket["getPeerCertificate"];
+}
+
 export function createTlsPeers({ log, metrics, isDenied, onDenied }: TlsPeerOptions): TlsPeers {
   const read = createLeafReader();
   const open = new Map<TLSSocket, Leaf>();
@@ -57,6 +63,7 @@ export function createTlsPeers({ log, metrics, isDenied, onDenied }: TlsPeerOpti
     const certificate = socket.getPeerX509Certificate();
     if (certificate === undefined) return;
     if (socket.authorized) {
+      keepCertificate(socket, certificate.raw);
       if (onDenied !== undefined) remember(socket, certificate.raw);
       return;
     }

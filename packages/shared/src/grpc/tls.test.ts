@@ -1,7 +1,7 @@
 import tls from "node:tls";
 import { ChannelCredentials, ServerCredentials } from "@grpc/grpc-js";
 import { createServer, Metadata } from "nice-grpc";
-import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { waitFor } from "../async/signals.ts";
 import { createMemoryLogger } from "../log/logger.ts";
 import { certified } from "../testing/certified.ts";
@@ -87,6 +87,17 @@ describe("a server with certificates knows its callers", () => {
       expect(seen).toMatchObject([{ role, name: own, certificate: { trustDomain: "test.example" } }]);
     },
   );
+
+  test("whose certificate Node takes apart once for a connection, however many calls come over it", async () => {
+    const { address, seen } = await served();
+    const { echo } = clientOf(address, await bearing({ path: "csi/operator/ada" }));
+    await echo.say({ text: "x" });
+    const takenApart = vi.spyOn(tls.TLSSocket.prototype, "getPeerCertificate");
+    onTestFinished(() => takenApart.mockRestore());
+    for (let count = 0; count < 5; count += 1) await echo.say({ text: "x" });
+    expect(seen).toHaveLength(6);
+    expect(takenApart).not.toHaveBeenCalled();
+  });
 
   test("a caller without one is anonymous", async () => {
     const { address, seen } = await served();
