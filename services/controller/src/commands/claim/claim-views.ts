@@ -42,7 +42,10 @@ export const livingView = (found: VersionedVolume, claim: Claim, factsOf: GrantF
   claim,
   volume: found.volume,
   rev: found.rev,
-  waitingFor: waitingFor(found.volume, claim, factsOf(found.volume.plugin, claim.node)),
+  // Asked for by answers; one that is held until the claim has settled asks for the last alone.
+  get waitingFor() {
+    return waitingFor(found.volume, claim, () => factsOf(found.volume.plugin, claim.node));
+  },
 });
 
 export const isSelected =

@@ -16,30 +16,35 @@ const refusedSlot = (volume: VolumeRecord, { node, attempts }: Claim): string =>
     ? `plugin ${volume.plugin} to take one more volume on node ${node}: it refused, and is asked again when one is detached there`
     : "";
 
-/** What a claim waits for, in one sentence; empty when it waits for nothing but the call under way. */
-export const waitingFor = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): string => {
-  const unvetted = facts.unvetted === undefined ? "" : unvettedWords(facts.unvetted);
+const unvetted = (facts: GrantFacts): string => (facts.unvetted === undefined ? "" : unvettedWords(facts.unvetted));
+
+const trouble = ({ pluginTrouble, callsHeld }: GrantFacts): string => pluginTrouble ?? callsHeld ?? "";
+
+/** The node's agent cannot be asked now. */
+const nodeAway = (claim: Claim, facts: GrantFacts): string =>
+  unvetted(facts) || (facts.nodeReady ? "" : `node ${claim.node} is not ready`);
+
+/** What a claim waits for, in one sentence; empty when it waits for nothing but the call under way. The facts are asked for where they tell. */
+export const waitingFor = (volume: VolumeRecord, claim: Claim, factsNow: () => GrantFacts): string => {
   switch (claim.state) {
-    case "QUEUED":
+    case "QUEUED": {
+      const facts = factsNow();
       return obstacleTo(volume, claim, facts, besideIn(claim, facts))?.message ?? "the other members of its set";
-    case "ATTACHING":
-      return (
-        unvetted ||
-        (facts.pluginTrouble ?? facts.callsHeld ?? "") ||
-        pausedFor(volume, claim.node) ||
-        refusedSlot(volume, claim)
-      );
+    }
+    case "ATTACHING": {
+      const facts = factsNow();
+      return unvetted(facts) || trouble(facts) || pausedFor(volume, claim.node) || refusedSlot(volume, claim);
+    }
     case "OFFERED":
-      return unvetted || (facts.nodeReady ? "" : `node ${claim.node} is not ready`);
+      return nodeAway(claim, factsNow());
     case "ACTIVE":
-      if (claim.degradedSince === undefined) return "";
-      return unvetted || (facts.nodeReady ? "" : `node ${claim.node} is not ready`);
+      return claim.degradedSince === undefined ? "" : nodeAway(claim, factsNow());
     case "RELEASING":
       return claim.blocked === undefined ? "" : claim.blocked.missingProof;
     case "DETACHING":
       return volume.intent !== undefined && volume.intent.node !== claim.node
         ? `another call of the volume to end (${volume.intent.op})`
-        : (facts.pluginTrouble ?? facts.callsHeld ?? "");
+        : trouble(factsNow());
     case "RELEASED":
     case "FAILED":
     case "FENCED":

@@ -48,7 +48,7 @@ const explainClaim = (volume: VolumeRecord, claim: Claim, facts: GrantFacts): Cl
   return {
     claim,
     step: stepIn[claim.state](claim),
-    waitingFor: waitingFor(volume, claim, facts),
+    waitingFor: waitingFor(volume, claim, () => facts),
     holder: first === undefined ? "" : `workload ${first.workload} on node ${first.node}, ${first.state}`,
     obstacle: claim.state === "QUEUED" ? obstacleTo(volume, claim, facts, besideIn(claim, facts))?.reason : undefined,
     attempts: count,

@@ -56,7 +56,7 @@ const remainingOf = (volume: VolumeRecord, node: string, factsOf: GrantFactsOf):
       waitingFor:
         claim.goal === "active" && claim.state === "ACTIVE"
           ? `workload ${claim.workload} to be stopped and released`
-          : waitingFor(volume, claim, factsOf(volume.plugin, node)),
+          : waitingFor(volume, claim, () => factsOf(volume.plugin, node)),
       blocked: blockOfClaim(claim),
       lastError: claim.attempts.lastError,
     }));
