@@ -1,4 +1,4 @@
-/** A line of the audit for each call that changes something, every one of them, as it ends. Ids, codes and times: no message, no value. */
+/** A line of the audit for each call that changes something, every one of them, when it has ended. Ids, codes and times: no message, no value. */
 import type { AuditTrail } from "@holdfast/shared/audit/audit-trail";
 import type { CallReport } from "./csi-exchange.ts";
 import { methods } from "./methods.ts";

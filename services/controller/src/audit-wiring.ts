@@ -3,6 +3,7 @@
 import { createCallAudit } from "@holdfast/csi/call-audit";
 import type { CallReport } from "@holdfast/csi/csi-exchange";
 import { traceIdOf } from "@holdfast/model/trace-id";
+import { afterTurn } from "@holdfast/shared/async/after-turn";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { openAudit } from "@holdfast/shared/audit/open-audit";
 import { formatIdentity } from "@holdfast/shared/grpc/identity";
@@ -52,8 +53,10 @@ export const wireAudit = async (parts: AuditParts) => {
     around: createAuditMiddleware({ acts, tracing }),
     /** Each call of a plugin, as it ends. */
     onCall(report: CallReport): void {
-      measure.onCall(report);
-      write(report);
+      afterTurn(() => {
+        measure.onCall(report);
+        write(report);
+      });
     },
   };
 };

@@ -2,6 +2,7 @@
 import { createCallAudit } from "@holdfast/csi/call-audit";
 import type { CallReport } from "@holdfast/csi/csi-exchange";
 import type { PluginAdmission } from "@holdfast/csi/plugin-admission";
+import { afterTurn } from "@holdfast/shared/async/after-turn";
 import { openAudit } from "@holdfast/shared/audit/open-audit";
 import type { Lifecycle } from "@holdfast/shared/lifecycle";
 import type { Logger } from "@holdfast/shared/log/logger";
@@ -32,8 +33,10 @@ export const wireAudit = async (parts: AuditParts) => {
   const acts = audit.trail("acts");
   return {
     onCall(report: CallReport): void {
-      measure(report);
-      write(report);
+      afterTurn(() => {
+        measure(report);
+        write(report);
+      });
     },
     accepting: (admission: PluginAdmission) => auditedAcceptance(admission, acts),
   };
