@@ -44,7 +44,8 @@ export const freePort = (): Promise<number> =>
     });
   });
 
-const durable: Readonly<Record<string, string>> = {
+/** What the controller demands of a server that keeps what it acknowledges. */
+export const durable: Readonly<Record<string, string>> = {
   appendonly: "yes",
   appendfsync: "always",
   "no-appendfsync-on-rewrite": "no",

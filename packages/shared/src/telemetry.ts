@@ -2,7 +2,7 @@
  * The only file that knows the OpenTelemetry SDK, and it loads it only when tracing is on: switched off, no span is ever made and
  * nothing has to be paid for it (a sampler that says no to everything costs as much as one that says yes).
  */
-import { hostname, networkInterfaces } from "node:os";
+import { hostname, type NetworkInterfaceInfo, networkInterfaces } from "node:os";
 import { context, DiagLogLevel, diag, propagation, trace } from "@opentelemetry/api";
 import {
   type CollectorFiles,
@@ -140,9 +140,15 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
  * after the answer is no such thing. Its API for the user interface knows a host by `ip` alone, the other one by the name.
  */
 function hostAttributes(): Record<string, string> {
-  const addresses = Object.values(networkInterfaces()).flatMap((all = []) => all);
-  const outer = addresses.find(({ family, internal }) => family === "IPv4" && !internal);
-  return { "host.name": hostname(), ip: outer?.address ?? "127.0.0.1" };
+  return { "host.name": hostname(), ip: outerAddress(Object.values(networkInterfaces()).flatMap((all = []) => all)) };
+}
+
+/** An address that tells this host from others; of IPv6 where there is nothing else, and then none of a single link. */
+export function outerAddress(
+  addresses: readonly Pick<NetworkInterfaceInfo, "address" | "family" | "internal">[],
+): string {
+  const outer = addresses.filter(({ address, internal }) => !internal && !/^fe[89ab]/i.test(address));
+  return (outer.find(({ family }) => family === "IPv4") ?? outer[0])?.address ?? "127.0.0.1";
 }
 
 async function createExporter({ protocol, endpoint, ...files }: TelemetryOptions) {

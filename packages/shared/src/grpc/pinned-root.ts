@@ -54,7 +54,13 @@ const throughProxy = (proxy: string, target: string, timeoutMs: number): Promise
   const login = Buffer.from(decodeURIComponent(`${username}:${password}`)).toString("base64");
   return new Promise((done, fail) => {
     request({
-      ...{ method: "CONNECT", host: hostname, port: port === "" ? 80 : port, path: target, timeout: timeoutMs },
+      ...{
+        method: "CONNECT",
+        host: bareHost(hostname),
+        port: port === "" ? 80 : port,
+        path: target,
+        timeout: timeoutMs,
+      },
       ...(username === "" ? {} : { headers: { "proxy-authorization": `Basic ${login}` } }),
     })
       .on("connect", ({ statusCode }, socket) =>
