@@ -15,6 +15,7 @@ it("R4 what is remembered was not sent, so that it ends no call that an earlier 
     sent: true,
     answered: true,
   };
+  const clock = createManualClock();
   let sent = 0;
   const plugin = {
     call: async (..._call: unknown[]): Promise<CallOutcome<never>> => {
@@ -22,7 +23,7 @@ it("R4 what is remembered was not sent, so that it ends no call that an earlier 
       return { outcome: "refused", failure };
     },
   };
-  const guarded = createRefusedCredentials(createManualClock()).guard("p", plugin, { version: "v1" });
+  const guarded = createRefusedCredentials(clock).guard("p", plugin, { version: "v1" });
   const request = codecOf("DeleteVolume").complete({ volumeId: "v" });
   const call = (attempt: number) =>
     guarded.call("DeleteVolume", request, { signal: new AbortController().signal, subject: { volume: "v", attempt } });
@@ -30,4 +31,12 @@ it("R4 what is remembered was not sent, so that it ends no call that an earlier 
   const { answered: _a, ...rest } = failure;
   expect(await call(2)).toEqual({ outcome: "refused", failure: { ...rest, sent: false } });
   expect(sent).toBe(1);
+  // An hour, whatever is done to the wall clock.
+  clock.setWall(clock.now() + 86_400_000);
+  await call(2);
+  expect(sent).toBe(1);
+  clock.setWall(clock.now() - 10 * 86_400_000);
+  await clock.advance(3_600_000);
+  await call(2);
+  expect(sent).toBe(2);
 });

@@ -25,12 +25,12 @@ const codes: ReadonlySet<Code> = new Set(["UNAUTHENTICATED", "PERMISSION_DENIED"
 const patienceMs = 3_600_000;
 const remembered = 10_000;
 
-export const createRefusedCredentials = (clock: Pick<Clock, "now">): RefusedCredentials => {
+export const createRefusedCredentials = (clock: Pick<Clock, "monotonic">): RefusedCredentials => {
   const refusals = new Map<string, Refusal>();
 
   const known = (key: string): CallOutcome<never> | undefined => {
     const refusal = refusals.get(key);
-    if (refusal === undefined || clock.now() - refusal.at >= patienceMs) return undefined;
+    if (refusal === undefined || clock.monotonic() - refusal.at >= patienceMs) return undefined;
     const { answered: _notNow, ...failure } = refusal.failure;
     return { outcome: "refused", failure: { ...failure, sent: false } }; // R4
   };
@@ -38,7 +38,7 @@ export const createRefusedCredentials = (clock: Pick<Clock, "now">): RefusedCred
   const learn = (key: string, outcome: CallOutcome<unknown>): void => {
     refusals.delete(key);
     if (outcome.outcome !== "refused" || !codes.has(outcome.failure.code)) return; // R1
-    refusals.set(key, { at: clock.now(), failure: outcome.failure });
+    refusals.set(key, { at: clock.monotonic(), failure: outcome.failure });
     const oldest = refusals.size > remembered ? refusals.keys().next().value : undefined;
     if (oldest !== undefined) refusals.delete(oldest); // R3
   };

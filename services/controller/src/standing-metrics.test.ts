@@ -49,6 +49,20 @@ test("W45 what is owed and what is blocked is counted from its index, with the a
   expect(await lines("holdfast_standing_partial ")).toEqual([]);
 });
 
+test("what is counted is counted anew after a moment, also when the wall clock was set back by a day", async () => {
+  const lines = measured();
+  await world.makeVolume("a");
+  expect(await lines("holdfast_claims_owed{")).toEqual([]);
+  world.backend.chance((method) =>
+    method === "publish" ? { kind: "refused", advice: "block", code: "FAILED_PRECONDITION" } : undefined,
+  );
+  await world.claim("db", "n1", ["a"]);
+  await world.idle();
+  world.clock.setWall(world.clock.now() - 86_400_000);
+  await world.clock.advance(5_000);
+  expect(await lines("holdfast_claims_owed{")).toEqual(['holdfast_claims_owed{state="ATTACHING"} 1']);
+});
+
 test("what blocks a change of a volume is counted as what blocks the volume", async () => {
   const lines = measured();
   await world.makeVolume("data");

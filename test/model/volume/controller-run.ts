@@ -263,6 +263,11 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
     }),
     learned: only("learned", { learn: async () => undefined, forget: async () => undefined }),
     validating: only("validating", { run: (_: unknown, __: unknown, fn: () => unknown) => fn() }),
+    // The clock of a run stands still: what late-attaches.ts remembers of a record is what the record says.
+    lateAttaches: {
+      isOver: (_: string, attachment?: { readonly lateAttachUntil?: number }) =>
+        (patient ? 60_000 : 0) >= (attachment?.lateAttachUntil ?? 0),
+    },
     failpoint: async () => undefined,
     rights: {
       issuer,

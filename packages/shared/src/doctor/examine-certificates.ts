@@ -42,7 +42,12 @@ export function examineCertificates({ at, setting, wanted, now }: CertificateExa
   const until = new Date(notAfter).toISOString();
   if (now >= notAfter)
     problems.push(
-      fault("certificate-expired", at, `ended at ${until}`, "renew it, and start the program again that renews it"),
+      fault(
+        "certificate-expired",
+        at,
+        `ended at ${until}, and this host's clock says ${new Date(now).toISOString()}`,
+        "renew it, and start the program again that renews it; or set the clock",
+      ),
     );
   else if (now < notBefore)
     problems.push(

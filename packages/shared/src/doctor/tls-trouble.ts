@@ -12,7 +12,11 @@ const troubles: readonly (readonly [words: RegExp, id: string, cure: string])[] 
     "certificate-role",
     "correct the address: what listens there does not have the certificate of a controller",
   ],
-  [/certificate has expired/, "certificate-expired", "renew the certificate of the controller there"],
+  [
+    /certificate has expired/,
+    "certificate-expired",
+    "renew the certificate of the controller there; if it is good, set the clock of this host by NTP",
+  ],
   [/not yet valid/, "certificate-early", "compare the clocks of both hosts (timedatectl set-ntp true)"],
   [
     /self-signed certificate|unable to (?:get|verify)|certificate signature failure/,

@@ -76,7 +76,8 @@ function judge(
   const shown = formatIdentity({ role, name });
   if (trustDomain !== own)
     return `${shown} is of trust domain ${trustDomain}, and this installation is ${own}: get a certificate of it`;
-  if (now >= notAfter) return `the certificate of ${shown} ended at ${new Date(notAfter).toISOString()}: renew it`;
+  if (now >= notAfter)
+    return `the certificate of ${shown} ended at ${new Date(notAfter).toISOString()}, and the clock here says ${new Date(now).toISOString()}: renew it`;
   if (now < notBefore)
     return `the certificate of ${shown} begins at ${new Date(notBefore).toISOString()}: compare the clocks of both hosts`;
   return undefined;

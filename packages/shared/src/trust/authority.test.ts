@@ -95,7 +95,7 @@ describe("[AU2] an authority is refused", () => {
     expect(checkAuthority(files, { now: at, trustDomain })).rejects;
 
   test("when it ended, or has not begun", async () => {
-    await refused(issuing, now + issuingTtlMs).toThrow(/ended at 20/);
+    await refused(issuing, now + issuingTtlMs).toThrow(/ended at 20.*the clock of this host says 20/);
     await refused(issuing, now - backdatedMs - 1_000).toThrow(/not valid before .*; is the clock right\?/);
   });
   test("of another trust domain", async () => {

@@ -134,7 +134,9 @@ const problemsOf = (own: X509Certificate, key: string): readonly string[] =>
 
 const timeProblem = ({ validFromDate, validToDate }: X509Certificate, now: number): string | undefined => {
   if (validFromDate.getTime() > now) return `is not valid before ${validFromDate.toISOString()}; is the clock right?`;
-  return validToDate.getTime() > now ? undefined : `ended at ${validToDate.toISOString()}`;
+  return validToDate.getTime() > now
+    ? undefined
+    : `ended at ${validToDate.toISOString()}, and the clock of this host says ${new Date(now).toISOString()}`;
 };
 
 /** AU2: throws an AuthorityProblem. */

@@ -56,9 +56,9 @@ export function judgeCredentials(texts: CredentialTexts, wanted: WantedName): Cr
 
 /** What is wrong with the time of a certificate; undefined: it is valid. */
 export function judgeTime({ notBefore, notAfter }: Pick<Credentials, "notBefore" | "notAfter">, now: number) {
-  if (now >= notAfter) return `it ended at ${new Date(notAfter).toISOString()}`;
-  if (now < notBefore)
-    return `it begins at ${new Date(notBefore).toISOString()}, and the clock of this host says ${new Date(now).toISOString()}`;
+  const clock = `, and the clock of this host says ${new Date(now).toISOString()}`;
+  if (now >= notAfter) return `it ended at ${new Date(notAfter).toISOString()}${clock}`;
+  if (now < notBefore) return `it begins at ${new Date(notBefore).toISOString()}${clock}`;
   return undefined;
 }
 

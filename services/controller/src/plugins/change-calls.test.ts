@@ -46,7 +46,7 @@ const callsTo = (found: PluginInstance | undefined) =>
       instances: equalInstances(() => found),
       locate: async () => undefined,
       trouble: () => "it is away",
-      refused: createRefusedCredentials({ now: () => 0 }),
+      refused: createRefusedCredentials({ monotonic: () => 0 }),
       secrets: createSecrets({
         scope: { files: [], env: ["EXPAND", "MODIFY"].map((prefix) => ({ prefix, namespaces: [] })), vault: [] },
         env: { EXPAND: '{"k":"expand"}', MODIFY: '{"k":"modify"}' },

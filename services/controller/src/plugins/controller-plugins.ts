@@ -48,7 +48,7 @@ export interface ControllerPluginsOptions {
   readonly announcedByNodes: (plugin: string) => Tri;
   /** What the version that runs told when its controller half was last seen. */
   readonly remembered?: (plugin: string) => Capabilities;
-  readonly clock?: Pick<Clock, "now">;
+  readonly clock?: Pick<Clock, "monotonic">;
   readonly profiles?: Pick<PluginProfiles, "of" | "damage" | "names" | "lastSeen">;
 }
 

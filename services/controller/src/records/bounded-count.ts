@@ -29,14 +29,14 @@ export const countBounded = async <Item>(
 
 /** Two scrapes in a row cost one count. */
 export const countOnce = <Counted>(
-  clock: Pick<Clock, "now">,
+  clock: Pick<Clock, "monotonic">,
   count: () => Promise<Counted>,
 ): (() => Promise<Counted>) => {
   let last: Promise<Counted> | undefined;
   let lastAt = Number.NEGATIVE_INFINITY;
   return () => {
-    if (last !== undefined && clock.now() - lastAt < freshMs) return last;
-    lastAt = clock.now();
+    if (last !== undefined && clock.monotonic() - lastAt < freshMs) return last;
+    lastAt = clock.monotonic();
     last = count();
     last.catch(() => {
       last = undefined;

@@ -23,7 +23,7 @@ export interface SnapshotStanding {
 
 export interface SnapshotStandingDeps {
   readonly cuts: Pick<CutRecords, "list">;
-  readonly clock: Pick<Clock, "now">;
+  readonly clock: Pick<Clock, "monotonic">;
   /** At most so many records a count. */
   readonly most?: number;
 }

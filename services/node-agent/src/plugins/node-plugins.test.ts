@@ -13,7 +13,7 @@ import { createFingerprintBoard } from "./fingerprint-board.ts";
 import { createLongCalls } from "./long-calls.ts";
 import { createSecretGuard, nodePlugin } from "./node-plugins.ts";
 
-const clock = { now: () => 0 };
+const clock = { monotonic: () => 0 };
 
 const factsWith = (changes: Partial<PluginFacts["node"]> = {}): PluginFacts => ({
   name: "sim",

@@ -24,7 +24,7 @@ import { createLongCalls, type LongCalls } from "./long-calls.ts";
  * A call with secrets that were refused is not made again with the very same ones. What is kept of a secret is a digest under a key of this
  * process alone, in memory: it tells whether the next one is another.
  */
-export function createSecretGuard(clock: Pick<Clock, "now">): SecretGuard {
+export function createSecretGuard(clock: Pick<Clock, "monotonic">): SecretGuard {
   const refused = createRefusedCredentials(clock);
   const key = randomBytes(32);
   const versionOf = (secrets: Secrets): string => {

@@ -60,11 +60,12 @@ const wrongIn = (claims: JsonObject, asked: TicketQuestion): readonly [Why, stri
 
 const wrongTime = ({ exp, nbf }: JsonObject, now: number): readonly [Why, string] | undefined => {
   if (!isTime(exp)) return ["form", "its exp is no time in whole seconds"];
-  if (exp * 1000 <= now) return ["ended", "it has ended"];
-  if (exp * 1000 > now + longestMs + skewMs) return ["time", "its exp is more than an hour from now"];
+  const clock = `by the clock of this controller, which says ${new Date(now).toISOString()}`;
+  if (exp * 1000 <= now) return ["ended", `it has ended ${clock}`];
+  if (exp * 1000 > now + longestMs + skewMs) return ["time", `its exp is more than an hour from now ${clock}`];
   if (nbf === undefined) return undefined;
   if (!isTime(nbf)) return ["form", "its nbf is no time in whole seconds"];
-  return nbf * 1000 > now + skewMs ? ["time", "its nbf has not come yet"] : undefined;
+  return nbf * 1000 > now + skewMs ? ["time", `its nbf has not come yet ${clock}`] : undefined;
 };
 
 const isTime = (value: unknown): value is number => Number.isSafeInteger(value);

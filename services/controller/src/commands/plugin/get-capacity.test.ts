@@ -29,6 +29,14 @@ describe("GetCapacity", () => {
     expect(calls()).toBe(2);
   });
 
+  it("is asked anew after a moment, also when the wall clock was set back by a day", async () => {
+    await ask();
+    world.clock.setWall(world.clock.now() - 86_400_000);
+    await world.clock.advance(2_001);
+    await ask();
+    expect(calls()).toBe(2);
+  });
+
   it("is asked anew for another place, other parameters or other capabilities", async () => {
     await ask({ parameters: { a: "1", b: "2" } });
     await ask({ parameters: { b: "2", a: "1" } });

@@ -17,7 +17,7 @@ const remembered = 512;
 
 interface Answer {
   readonly value: Promise<BackendCapacity>;
-  /** undefined = still under way. */
+  /** On the monotonic clock; undefined = still under way. */
   until: number | undefined;
 }
 
@@ -72,12 +72,12 @@ export const getCapacityQuery = ({
     if (!ready) throw pluginNotReady(query.plugin, reason);
     const key = keyOf(query);
     const known = answers.get(key);
-    if (known !== undefined && (known.until === undefined || known.until > clock.now())) return await known.value; // B1
+    if (known !== undefined && (known.until === undefined || known.until > clock.monotonic())) return await known.value; // B1
     const answer: Answer = { value: ask(query), until: undefined };
     remember(key, answer);
     try {
       const value = await answer.value;
-      answer.until = clock.now() + rememberedMs;
+      answer.until = clock.monotonic() + rememberedMs;
       return value;
     } catch (error) {
       if (answers.get(key) === answer) answers.delete(key); // B2

@@ -12,7 +12,7 @@ export const enrolmentOff = (why: string, cure: string): HoldfastError =>
 const words: Readonly<Record<TokenRefusal, string>> = {
   unknown: "it is not known, or ended more than an hour ago",
   used: "it was used before: if the host that has its node's certificate is not this one, revoke the node",
-  ended: "its time is over",
+  ended: "its time is over by the clock of this controller",
   "other-node":
     "it is of another node than the one that this host wants to be: correct HOLDFAST_NODE, or have a token for it",
   fenced: "it was made before its node was fenced",

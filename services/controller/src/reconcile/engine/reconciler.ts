@@ -19,6 +19,7 @@ import { giveBack } from "../owed/give-back.ts";
 import { type CallSlots, createCallSlots, type SlotGuard } from "../plugin/call-slots.ts";
 import { type CallRights, createCallRights } from "../plugin/call-turn.ts";
 import type { PluginDrivers } from "../plugin/plugin-drivers.ts";
+import { createLateAttaches } from "../steps/late-attaches.ts";
 import { owedVolumes } from "../steps/step-run.ts";
 import { runStep, stepId } from "../steps/steps.ts";
 import { type DueSource, runDueLoop } from "./due-loop.ts";
@@ -99,6 +100,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     slots,
     failpoint: deps.failpoint ?? (() => undefined),
     unstored: new Map<string, string>(),
+    lateAttaches: createLateAttaches(clock),
     validating: createKeyedLanes(),
   };
 

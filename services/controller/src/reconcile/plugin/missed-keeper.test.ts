@@ -71,6 +71,16 @@ describe("D8 an instance that went", () => {
     expect(world.pluginRecords.get("m")?.record.missed).toBeUndefined();
   });
 
+  it("is expected after its time, whatever is done to the wall clock meanwhile", async () => {
+    runs("n1", undefined);
+    world.clock.setWall(world.clock.now() + 86_400_000);
+    await pass(10_000);
+    expect(halves()).toEqual({ healthy: 1, expected: 1 });
+    world.clock.setWall(world.clock.now() - 2 * 86_400_000);
+    await pass(missedAfterMs);
+    expect(halves()).toEqual({ healthy: 1, expected: 2 });
+  });
+
   it("is expected over a restart of the controller", async () => {
     runs("n1", undefined);
     await pass(missedAfterMs + 10_000);

@@ -23,6 +23,12 @@ export interface MissedKeeperDeps {
   readonly signal: AbortSignal;
 }
 
+interface Gone {
+  readonly missed: MissedInstance;
+  /** On the monotonic clock. */
+  readonly at: number;
+}
+
 const lookMs = 5_000;
 export const missedAfterMs = 30_000;
 
@@ -30,7 +36,7 @@ export const createMissedKeeper = (deps: MissedKeeperDeps) => {
   const { catalogue, records, nodes, clock, log, signal } = deps;
   /** The node halves that run, by plugin and node. */
   const running = new Map<string, Map<string, NodePlugin>>();
-  const gone = new Map<string, Map<string, MissedInstance>>();
+  const gone = new Map<string, Map<string, Gone>>();
   const last = new Map<string, LastSeen>();
   const news = new Set<string>();
 
@@ -49,7 +55,11 @@ export const createMissedKeeper = (deps: MissedKeeperDeps) => {
       of(gone, plugin).delete(node);
     } else if (before !== undefined) {
       of(running, plugin).delete(node);
-      if (before.hosted !== true) of(gone, plugin).set(node, { since: clock.now(), version: before.version });
+      if (before.hosted !== true)
+        of(gone, plugin).set(node, {
+          missed: { since: clock.now(), version: before.version },
+          at: clock.monotonic(),
+        });
     }
     if (here.length === 0 && catalogue.of(plugin).length === 0) last.set(plugin, { node, at: clock.now() });
     else last.delete(plugin);
@@ -57,7 +67,9 @@ export const createMissedKeeper = (deps: MissedKeeperDeps) => {
   };
 
   const store = async (plugin: string): Promise<void> => {
-    const due = [...of(gone, plugin)].filter(([, { since }]) => clock.now() - since >= missedAfterMs); // M1
+    const due = [...of(gone, plugin)].flatMap(([node, { missed, at }]) =>
+      clock.monotonic() - at >= missedAfterMs ? [[node, missed] as const] : [],
+    ); // M1
     const now = {
       runsOn: (node: string) => of(running, plugin).has(node),
       hasNode: (node: string) => nodes.get(node) !== undefined,

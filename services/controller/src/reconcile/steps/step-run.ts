@@ -18,6 +18,7 @@ import type { Failpoint } from "../failpoints.ts";
 import type { Owed } from "../owed/owed-call.ts";
 import type { CallSlots } from "../plugin/call-slots.ts";
 import type { CallRights } from "../plugin/call-turn.ts";
+import type { LateAttaches } from "./late-attaches.ts";
 
 /** What steps work with. */
 export interface StepDeps {
@@ -37,6 +38,7 @@ export interface StepDeps {
   readonly wakeLater: (ms: number, key: string) => void;
   /** Calls that left and whose answers are not stored yet: by volume, the id of the intent that they were made for. */
   readonly unstored: Map<string, string>;
+  readonly lateAttaches: LateAttaches;
   /** By storage: a record that was given up while its storage was asked about may be followed by another one of the same storage. */
   readonly validating: KeyedLanes;
   readonly log: Logger;

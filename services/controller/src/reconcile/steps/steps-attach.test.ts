@@ -81,6 +81,16 @@ describe("an attach without an answer, given up", () => {
     await world.release("web");
   };
 
+  it.each([1, -1])("[I5] may still arrive for five minutes, though the wall clock is set by %i days", async (days) => {
+    await givenUp();
+    await world.clock.advance(0);
+    world.clock.setWall(world.clock.now() + days * 24 * 60 * minute);
+    await world.pass(4 * minute);
+    expect((await world.volume("data")).attachments["n1"]?.state).toBe("DETACHING");
+    await world.pass(20 * minute, minute);
+    expect((await world.volume("data")).attachments).toEqual({});
+  });
+
   it("[I5] may still arrive: NOT_FOUND of its undo and an attachment that is not shown prove nothing for five minutes", async () => {
     await givenUp();
     await world.pass(4 * minute);

@@ -140,7 +140,7 @@ const confirmed = async (
   if (outcome.failure.call !== "ended") return outcome;
   const unproved: Outcome<void> = { kind: "unknown", failure: { ...outcome.failure, advice: "block" } };
   // What a backend does not show yet, it may be about to attach: a call of ours that attaches had no answer (I5).
-  if (deps.clock.now() < (attachment.lateAttachUntil ?? 0)) return unproved;
+  if (!deps.lateAttaches.isOver(volume.uid, attachment)) return unproved;
   const absent = await deps.plugins.attachmentAbsent(volume, attachment, { signal: deps.signal, attempt });
   return absent === "yes" ? { kind: "done", value: undefined } : unproved;
 };
@@ -152,6 +152,7 @@ export const detachStep: StepHandler<"detach"> = async (deps, { node, uid }, { v
     return (await records.change(volume, (v, at) => orphanOwned(v, node, at), { traceId })).changed;
   if (volume.intent === undefined)
     return (await records.change(volume, (v, at) => detachStarted(v, node, at), { traceId })).changed;
+  deps.lateAttaches.isOver(volume.uid, volume.attachments[node]); // LA1
   const before = gate.state(volume.plugin);
   if (!plugins.facts(volume.plugin).ready || !(await provedUnused(deps, volume, node))) return false;
   /** The record that is read last may be of a store that has forgotten a grant since: what was proved of another one proves nothing. */

@@ -60,6 +60,16 @@ describe("the sweep", () => {
     expect(sweep.status()).toMatchObject([{ plugin: "a", last: { entries: 10 } }]);
   });
 
+  test.each([-86_400_000, 86_400_000])("keeps its interval when the wall clock is set by %i ms", async (by) => {
+    await pass(intervalMs);
+    const before = starts.length;
+    clock.setWall(clock.now() + by);
+    await pass(5_000);
+    expect(starts).toHaveLength(before);
+    await pass(intervalMs);
+    expect(starts).toHaveLength(before + 1);
+  });
+
   test("never runs twice at once for a plugin, and lets a slow one hold up no other", async () => {
     names = ["slow", "quick"];
     answer = (plugin) => (plugin === "slow" ? new Promise(() => undefined) : Promise.resolve(clean));

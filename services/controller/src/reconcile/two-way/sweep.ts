@@ -33,6 +33,7 @@ export interface Sweep {
 }
 
 interface Turn {
+  /** On the monotonic clock. */
   nextAt: number;
   failures: number;
   running: PassProgress | undefined;
@@ -56,7 +57,7 @@ export const createSweep = (deps: SweepDeps): Sweep => {
     if (known !== undefined) return known;
     // Controllers and plugins that start together do not list together.
     const turn: Turn = {
-      nextAt: clock.now() + Math.round(intervalMs * (0.1 + 0.9 * random())),
+      nextAt: clock.monotonic() + Math.round(intervalMs * (0.1 + 0.9 * random())),
       failures: 0,
       running: undefined,
       last: undefined,
@@ -94,7 +95,7 @@ export const createSweep = (deps: SweepDeps): Sweep => {
       log.warn("the comparison of a backend with the records ended", { plugin, error });
     } finally {
       turn.running = undefined;
-      turn.nextAt = clock.now() + intervalMs * Math.min(2 ** turn.failures, slowest);
+      turn.nextAt = clock.monotonic() + intervalMs * Math.min(2 ** turn.failures, slowest);
     }
   };
 
@@ -105,7 +106,7 @@ export const createSweep = (deps: SweepDeps): Sweep => {
         const names = new Set(plugins.names());
         for (const plugin of names) {
           const turn = turnOf(plugin);
-          if (turn.running === undefined && turn.nextAt <= clock.now()) void take(plugin, turn);
+          if (turn.running === undefined && turn.nextAt <= clock.monotonic()) void take(plugin, turn);
         }
         for (const plugin of turns.keys()) if (!names.has(plugin)) turns.delete(plugin);
         await clock.sleep(Math.min(lookMs, intervalMs), signal);

@@ -58,7 +58,7 @@ const meanings: Readonly<Record<string, readonly [what: string, cure: string]>> 
   SELF_SIGNED_CERT_IN_CHAIN: ["the server's certificate is of an unknown authority", unknownAuthority],
   DEPTH_ZERO_SELF_SIGNED_CERT: ["the server's certificate is signed by itself", unknownAuthority],
   CERT_SIGNATURE_FAILURE: ["the server's certificate is of another authority of that name", unknownAuthority],
-  CERT_HAS_EXPIRED: ["the server's certificate has expired", "renew it"],
+  CERT_HAS_EXPIRED: ["the server's certificate has expired", "renew it, or correct the clock of this host"],
   CERT_NOT_YET_VALID: ["the server's certificate is not valid yet", "correct it, or the clock of this host"],
   ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: ["the server wants a client certificate", clientCertificate],
   ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: [
