@@ -33,6 +33,7 @@ const config: KnipConfig = {
         "mkfifo",
         "mount",
         "nsenter",
+        "prlimit",
         "redis-server",
         "setpriv",
         "systemd-analyze",

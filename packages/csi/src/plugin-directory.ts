@@ -209,6 +209,12 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
   });
 
   let wasRead = false;
+  /** Why it could not be read at the last look, which was said. */
+  let unreadable = "";
+  const failed = (error: unknown): void => {
+    if (unreadable !== String(error)) log.error("the plugin directory cannot be read", { dir, error });
+    unreadable = String(error);
+  };
   let scanning: Promise<void> | undefined;
   let again = false;
   const look = async (): Promise<void> => {
@@ -216,6 +222,7 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
       again = false;
       const found = await scan();
       if (life.signal.aborted) return;
+      unreadable = "";
       if (found !== undefined) reconcile(found);
       if (!wasRead) {
         wasRead = true;
@@ -231,7 +238,7 @@ export function createPluginDirectory(options: PluginDirectoryOptions): PluginDi
       return;
     }
     scanning = look()
-      .catch((error: unknown) => log.error("the plugin directory cannot be read", { dir, error }))
+      .catch(failed)
       .finally(() => {
         scanning = undefined;
       });

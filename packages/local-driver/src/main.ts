@@ -1,5 +1,6 @@
 import { warnOfCliConfig } from "@holdfast/shared/config/cli-environment";
 import { loadConfig } from "@holdfast/shared/config/config";
+import { watchDescriptors } from "@holdfast/shared/descriptor-watch";
 import { runUntilSignal } from "@holdfast/shared/lifecycle";
 import { plainKeys } from "@holdfast/shared/plain-keys";
 import { refuseDebugging } from "@holdfast/shared/refuse-debugging";
@@ -14,6 +15,7 @@ await runUntilSignal(async (signal, run) => {
   run.setLogger(app.log);
   refuseDebugging(config.debugRuntime, process, app.log);
   warnOfCliConfig(app.log, process.env);
+  watchDescriptors({ log: app.log, signal });
   await app.start(signal);
   return app;
 });

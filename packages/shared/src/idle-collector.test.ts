@@ -62,3 +62,20 @@ test("Node's own collector is asked, until the service ends", async () => {
   expect(gone.deref()).toBeUndefined();
   end.abort();
 });
+
+test("memory that cannot be measured, as without a file descriptor, ends nothing and is measured again", async () => {
+  const clock = createManualClock();
+  const end = new AbortController();
+  let asked = 0;
+  const rss = (): number => {
+    asked += 1;
+    throw Object.assign(new Error("too many open files"), { code: "EMFILE" });
+  };
+  collectWhenIdle({ memoryUsage: { rss } }, end.signal, clock);
+  for (let looks = 0; looks < 20 && asked < 2; looks += 1) {
+    await sleep(20);
+    await clock.advance(10_000);
+  }
+  expect(asked).toBeGreaterThan(1);
+  end.abort();
+});

@@ -66,7 +66,11 @@ export const collectWhenIdle = (measured: MeasuredProcess, signal: AbortSignal, 
   const look = createIdleCollector(processMemory(measured));
   const next = (): void => {
     if (signal.aborted) return;
-    look();
+    try {
+      look();
+    } catch {
+      // Its memory is read from a file, and a process without a file descriptor has to live: it is looked at again.
+    }
     clock.timer(periodMs, next);
   };
   clock.timer(periodMs, next);

@@ -4,6 +4,7 @@ import tls from "node:tls";
 import { warnOfCliConfig } from "@holdfast/shared/config/cli-environment";
 import { loadConfig } from "@holdfast/shared/config/config";
 import { ConfigError } from "@holdfast/shared/config/config-error";
+import { watchDescriptors } from "@holdfast/shared/descriptor-watch";
 import { printFindings } from "@holdfast/shared/doctor/print-findings";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { collectWhenIdle } from "@holdfast/shared/idle-collector";
@@ -92,6 +93,7 @@ if (word === "check") {
     run.setLogger(app.log);
     refuseDebugging(config.debugRuntime, process, app.log);
     warnOfCliConfig(app.log, process.env);
+    watchDescriptors({ log: app.log, signal });
     collectWhenIdle(process, signal);
     try {
       await app.start();

@@ -3,6 +3,7 @@ import tls from "node:tls";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { warnOfCliConfig } from "@holdfast/shared/config/cli-environment";
 import { loadConfig } from "@holdfast/shared/config/config";
+import { watchDescriptors } from "@holdfast/shared/descriptor-watch";
 import { printFindings } from "@holdfast/shared/doctor/print-findings";
 import { collectWhenIdle } from "@holdfast/shared/idle-collector";
 import { exitCodes, runUntilSignal } from "@holdfast/shared/lifecycle";
@@ -57,6 +58,7 @@ if (word === "check") {
     run.setLogger(app.log);
     refuseDebugging(config.debugRuntime, process, app.log);
     warnOfCliConfig(app.log, process.env);
+    watchDescriptors({ log: app.log, signal });
     collectWhenIdle(process, signal);
     await app.start(signal);
     return app;
