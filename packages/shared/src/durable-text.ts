@@ -1,5 +1,5 @@
 /** Small texts that are read at a start and have to outlive a loss of power: written whole, or not at all. */
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import path from "node:path";
 
 /** Undefined: there is no such file. */
@@ -12,8 +12,24 @@ export const readDurableText = (file: string): string | undefined => {
   }
 };
 
-/** On disk when it returns: the text, and its name. Without a mode its owner alone may read it. */
+/** The system's own words name no file. */
+const notWritten = (file: string, cause: unknown): Error => {
+  const { code = "", message } = cause as NodeJS.ErrnoException;
+  const cure = ["ENOSPC", "EDQUOT"].includes(code) ? ": free some space on its disk" : "";
+  return Object.assign(new Error(`${file} cannot be written: ${message}${cure}`, { cause }), { code });
+};
+
+/** On disk when it returns: the text, and its name. Without a mode its owner alone may read it. What throws leaves the text before it. */
 export const writeDurableText = (file: string, text: string, mode = 0o600): void => {
+  try {
+    writeWhole(file, text, mode);
+  } catch (error) {
+    rmSync(`${file}.new`, { force: true });
+    throw notWritten(file, error);
+  }
+};
+
+const writeWhole = (file: string, text: string, mode: number): void => {
   const fd = openSync(`${file}.new`, "w", mode);
   try {
     const bytes = Buffer.from(text, "utf8");

@@ -1,7 +1,8 @@
-import { appendFileSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { mountTinyDisk } from "../../../test/support/tiny-disk.ts";
 import { type CallLog, openCallLog } from "./call-log.ts";
 
 let directory: string;
@@ -57,3 +58,33 @@ test("[CL1] what cannot be written is not answered", () => {
   log.close();
   expect(() => log.put("a")).toThrow("closed");
 });
+
+const root = process.getuid?.() === 0;
+if (!root) console.warn("SKIPPED: a full disk needs root, for a small tmpfs");
+
+test.skipIf(!root)(
+  "[CL1] [CL2] a full disk takes no call, its file is named, and it goes on once there is room",
+  () => {
+    const disk = mountTinyDisk(64);
+    try {
+      file = path.join(disk.dir, "calls");
+      const log = nextLife();
+      const stands = log.put("stands");
+      disk.fill();
+      const large = "x".repeat(5_000);
+      for (const _twice of [1, 2]) expect(() => log.put(large)).toThrow(`the file ${file} takes no more`);
+      expect(readFileSync(file, "utf8")).toBe(`${stands} stands\n`);
+      // To the end of its page: from there on not a byte is taken.
+      const fits = log.put("y".repeat(4096 - statSync(file).size - "2 \n".length));
+      expect(() => log.put("one more")).toThrow(`the file ${file} takes no more: ENOSPC`);
+      disk.empty();
+      log.drop(fits);
+      log.put(large);
+      log.drop(stands);
+      expect(standing(nextLife())).toEqual([large]);
+      for (const one of open.splice(0)) one.close();
+    } finally {
+      disk.remove();
+    }
+  },
+);

@@ -50,7 +50,14 @@ export const openCallLog = (file: string, most = mostBytes): CallLog => {
   const append = (n: number, text: string): void => {
     if (fd === undefined) throw new Error("the log of calls is closed");
     const line = Buffer.from(`${n} ${text}\n`);
-    const written = writeSync(fd, line);
+    let written = 0;
+    try {
+      written = writeSync(fd, line);
+    } catch (cause) {
+      throw new Error(`the file ${file} takes no more: ${cause instanceof Error ? cause.message : String(cause)}`, {
+        cause,
+      });
+    }
     size += written;
     if (written === line.length) return;
     ftruncateSync(fd, size - written);

@@ -65,6 +65,22 @@ describe("rounds", () => {
     expect(pauses).toEqual([2, 4, 8, 16, 32, 64, 128, 128, 128, 128]);
   });
 
+  it("[CR2] end with the store's own words while it answers no commit at all", async () => {
+    const { rounds } = start(failing("STORE_OUTCOME_UNKNOWN"));
+    const answer = rounds.run(() => rounds.commit(nothing), busy);
+    await expect(answer).rejects.toMatchObject({ reason: "STORE_OUTCOME_UNKNOWN" });
+  });
+
+  it("[CR2] end with the caller's words once the store answers again", async () => {
+    let asked = 0;
+    const { rounds } = start(async () => {
+      asked += 1;
+      return asked === 1 ? await failing("STORE_OUTCOME_UNKNOWN")() : { ok: false, conflicts: [] };
+    });
+    const answer = rounds.run(async () => void (await rounds.commit(nothing)), busy);
+    await expect(answer).rejects.toMatchObject({ reason: "REVISION_CONFLICT" });
+  });
+
   it.each([0, 1, 3])("[CR3] end with an abort in round %i", async (last) => {
     const { rounds, stop } = start();
     const why = new Error("over");

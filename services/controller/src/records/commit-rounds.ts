@@ -2,7 +2,8 @@
  * The loop around every commit that a decision ends in. A round reads, decides and commits; a round that settles nothing is made again.
  *
  * CR1 A commit whose answer was lost settles nothing, like a conflict: the next round reads which record stands there.
- * CR2 Rounds are bounded. After the last one the caller gets its own error, and nothing is written any more.
+ * CR2 Rounds are bounded. After the last one the caller gets its own error, or the store's while no commit is answered at all, and nothing
+ * is written any more.
  * CR3 The second round begins at once, each later one after a random pause that doubles. An abort ends the pauses and the rounds.
  */
 import { backoffDelay } from "@holdfast/model/backoff";
@@ -35,13 +36,19 @@ export const createCommitRounds = ({ store, clock, ids, signal }: CommitRoundsDe
     if (n > 1) await clock.sleep(backoffDelay(n - 2, pauses, ids.random()), signal);
   };
 
+  /** How the newest of all commits ended, if its answer was lost. */
+  let lost: HoldfastError | undefined;
+
   return {
     async commit(commit) {
       try {
-        return await store.commit(commit);
+        const result = await store.commit(commit);
+        lost = undefined;
+        return result;
       } catch (error) {
-        if (isHoldfastError(error) && error.reason === "STORE_OUTCOME_UNKNOWN") return undefined; // CR1
-        throw error;
+        if (!isHoldfastError(error) || error.reason !== "STORE_OUTCOME_UNKNOWN") throw error;
+        lost = error;
+        return undefined; // CR1
       }
     },
     async run(round, busy) {
@@ -50,7 +57,7 @@ export const createCommitRounds = ({ store, clock, ids, signal }: CommitRoundsDe
         const settled = await round(n);
         if (settled !== undefined) return settled;
       }
-      throw busy(); // CR2
+      throw lost ?? busy(); // CR2
     },
   };
 };

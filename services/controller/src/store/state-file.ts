@@ -1,5 +1,6 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import path from "node:path";
+import { readDurableText, writeDurableText } from "@holdfast/shared/durable-text";
 
 /** What a controller remembers of its store outside of the store: a short text in its state directory, replaced as a whole. */
 export interface StateFile {
@@ -12,32 +13,14 @@ export interface StateFile {
 
 export const createStateFile = (stateDir: string, name: string): StateFile => {
   const file = path.join(stateDir, name);
-  const read = (): string | undefined => {
-    try {
-      return readFileSync(file, "utf8").trim();
-    } catch (error) {
-      if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-      throw error;
-    }
-  };
-  const synced = (target: string, flags: string, text: string): void => {
-    const handle = openSync(target, flags, 0o600);
-    try {
-      if (text !== "") writeSync(handle, text);
-      fsyncSync(handle);
-    } finally {
-      closeSync(handle);
-    }
-  };
+  const read = (): string | undefined => readDurableText(file)?.trim();
   return {
     path: file,
     read,
     write(text) {
       if (read() === text) return;
       mkdirSync(stateDir, { recursive: true });
-      synced(`${file}.new`, "w", `${text}\n`);
-      renameSync(`${file}.new`, file);
-      synced(stateDir, "r", "");
+      writeDurableText(file, `${text}\n`);
     },
   };
 };

@@ -1,6 +1,6 @@
 /** What a disk, an operator or a backup does to Redis: full, out of memory, cut back, restored. */
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, expect, it, vi } from "vitest";
@@ -124,6 +124,32 @@ describe("Redis store, when the disk is not what it was", () => {
       expect(await keysOf(store, "i", "v")).toEqual(["k"]);
       expect(await store.head()).toBe(head);
       await admin.config("SET", "maxmemory", "0");
+      expect(await store.commit(refused)).toMatchObject({ ok: true, revs: [3, 1] });
+    });
+  });
+
+  it("a snapshot that cannot be written: a commit is refused as a whole, says why, and goes on by itself", async () => {
+    await withFixture({ "enable-protected-configs": "yes" }, async ({ open, server }) => {
+      const store = await open();
+      await count(store, "k", 0, 2);
+      const admin = await server.admin();
+      // A directory has the name that the snapshot would take.
+      mkdirSync(path.join(server.dir, "taken"));
+      await admin.config("SET", "dbfilename", "taken");
+      await admin.config("SET", "save", "3600 1");
+      await admin.call("BGSAVE");
+      await expect.poll(() => admin.info("persistence")).toContain("rdb_last_bgsave_status:err");
+      const refused = commitOf([write("k", 2, "3", places), write("other", 0, "x")]);
+      await expect(store.commit(refused)).rejects.toMatchObject({
+        kind: "unavailable",
+        reason: "STORE_UNAVAILABLE",
+        message: expect.stringMatching(/MISCONF.*the store cannot write to its disk: see its log/s),
+      });
+      expect(await store.get(ref("k"))).toMatchObject({ rev: 2 });
+      expect(await store.get(ref("other"))).toBeUndefined();
+      rmSync(path.join(server.dir, "taken"), { recursive: true });
+      await admin.call("BGSAVE");
+      await expect.poll(() => admin.info("persistence")).toContain("rdb_last_bgsave_status:ok");
       expect(await store.commit(refused)).toMatchObject({ ok: true, revs: [3, 1] });
     });
   });

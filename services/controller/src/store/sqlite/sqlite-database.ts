@@ -1,7 +1,8 @@
 /**
  * One file, opened by one process.
  *
- * D1 What was answered is on disk: WAL with synchronous FULL syncs at each commit. D2 Nobody else can open the file meanwhile.
+ * D1 What was answered is on disk: WAL with synchronous FULL syncs at each commit. D2 Nobody else can open the file meanwhile. D3 A disk
+ * without room leaves no doubt: what did not fit is not written, and everything goes on once there is room.
  */
 import { mkdirSync } from "node:fs";
 import path from "node:path";
@@ -23,13 +24,17 @@ export interface SqliteDatabase {
   close(): void;
 }
 
+/** SQLITE_FULL: no byte more found room. A commit that ends so has not written its mark, and is rolled back. */
+const isFull = (error: unknown): boolean => error instanceof Error && "errcode" in error && error.errcode === 13;
+
 const failed = (file: string, reason: "STORE_UNAVAILABLE" | "STORE_OUTCOME_UNKNOWN", cause: unknown): HoldfastError => {
   const why = cause instanceof Error ? cause.message : String(cause);
   const next = reason === "STORE_UNAVAILABLE" ? "nothing was written" : "read before deciding anew";
+  const cure = isFull(cause) ? "free some space on its disk, and it goes on by itself" : "look at its disk";
   return new HoldfastError({
     kind: "unavailable",
     reason,
-    message: `the store ${file} failed: ${why}; ${next}, and look at its disk`,
+    message: `the store ${file} failed: ${why}; ${next}, and ${cure}`,
     metadata: { store: file },
     cause,
   });
@@ -47,6 +52,7 @@ const open = (file: string): DatabaseSync => {
     db.exec(`BEGIN IMMEDIATE; ${sqliteSchema} COMMIT;`);
     return db;
   } catch (error) {
+    if (isFull(error)) throw failed(file, "STORE_UNAVAILABLE", error);
     const why = error instanceof Error ? error.message : String(error);
     const cure = /locked|busy/i.test(why)
       ? "another process has it open: stop that one"
@@ -77,6 +83,15 @@ export const openSqliteDatabase = (file: string): SqliteDatabase => {
   const run = (sql: string, ...args: SQLInputValue[]): void => {
     guarded(() => prepared(sql).run(...args));
   };
+  /** What its caller throws says more than a rollback that fails as well; the next transaction finds that one out. */
+  const rolledBack = (): boolean => {
+    try {
+      if (db.isTransaction) db.exec("ROLLBACK");
+      return true;
+    } catch {
+      return false;
+    }
+  };
   return {
     file,
     one,
@@ -89,11 +104,11 @@ export const openSqliteDatabase = (file: string): SqliteDatabase => {
         try {
           db.exec("COMMIT");
         } catch (error) {
-          throw failed(file, "STORE_OUTCOME_UNKNOWN", error);
+          throw failed(file, isFull(error) && rolledBack() ? "STORE_UNAVAILABLE" : "STORE_OUTCOME_UNKNOWN", error); // D3
         }
         return result;
       } catch (error) {
-        if (db.isTransaction) db.exec("ROLLBACK");
+        rolledBack();
         throw error;
       }
     },
