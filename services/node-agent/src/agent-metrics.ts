@@ -4,6 +4,7 @@ import type { CallReport } from "@holdfast/csi/csi-exchange";
 import type { Metrics } from "@holdfast/shared/metrics";
 import { claimPhases, stagePhases } from "./domain/types.ts";
 import type { Ledger } from "./ports.ts";
+import type { Journal } from "./volumes/journal.ts";
 
 export interface AgentMetrics {
   readonly onCall: (report: CallReport) => void;
@@ -11,7 +12,7 @@ export interface AgentMetrics {
 
 export function createAgentMetrics(
   metrics: Metrics,
-  { ledger, journal }: { readonly ledger: Ledger; readonly journal: { syncs(): number; bytes(): number } },
+  { ledger, journal }: { readonly ledger: Ledger; readonly journal: Pick<Journal, "syncs" | "bytes" | "waitsBecause"> },
 ): AgentMetrics {
   metrics.gauge({
     name: "holdfast_journal_syncs",
@@ -22,6 +23,11 @@ export function createAgentMetrics(
     name: "holdfast_journal_bytes",
     help: "Size of the journal.",
     collect: (gauge) => gauge.set({}, journal.bytes()),
+  });
+  metrics.gauge({
+    name: "holdfast_journal_waits",
+    help: "1: the disk of the journal is full, and nothing is mounted or released until it has room.",
+    collect: (gauge) => gauge.set({}, journal.waitsBecause() === undefined ? 0 : 1),
   });
   metrics.gauge({
     name: "holdfast_claims",

@@ -41,6 +41,7 @@ import { createKillableChildren } from "./volumes/killable-children.ts";
 import { createLedger } from "./volumes/ledger.ts";
 import { createMountTable } from "./volumes/mount-table.ts";
 import { recoverVolumes } from "./volumes/recovery.ts";
+import { tellWait } from "./volumes/room-wait.ts";
 import { takeStateLock } from "./volumes/state-lock.ts";
 import { createVolumeParts } from "./volumes/volume-parts.ts";
 import { haltWords } from "./workloads/halt-words.ts";
@@ -111,6 +112,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
       maxBytes: config.journalMaxBytes,
       minFreeBytes: config.journalMinFreeBytes,
       onFatal: fatal,
+      onWait: (waits) => tellWait(log, stateDir, waits),
     });
     await lifecycle.start("journal", () => () => journal.close());
     const ledger = createLedger(journal);

@@ -11,13 +11,14 @@ import { createAgentMetrics } from "./agent-metrics.ts";
 import type { AgentConfig } from "./config.ts";
 import { auditedAcceptance } from "./plugins/audited-acceptance.ts";
 import type { Ledger } from "./ports.ts";
+import type { Journal } from "./volumes/journal.ts";
 
 export interface AuditParts {
   readonly config: Pick<AgentConfig, "node" | "stateDir" | "auditDir" | "auditFiles">;
   /** This life of the agent. */
   readonly instance: string;
   readonly ledger: Ledger;
-  readonly journal: { syncs(): number; bytes(): number };
+  readonly journal: Pick<Journal, "syncs" | "bytes" | "waitsBecause">;
   readonly lifecycle: Pick<Lifecycle, "start">;
   readonly metrics: Metrics;
   readonly log: Logger;

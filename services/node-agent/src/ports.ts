@@ -200,6 +200,8 @@ export interface Ledger {
   onVolume(listener: (after: VolumeState) => void): void;
   /** Why no new permit can be taken, or undefined. Releases have a reserve. */
   fullBecause(): string | undefined;
+  /** Why no record is written now, or undefined: the journal waits for room on its disk. */
+  waitsBecause(): string | undefined;
   /** Why nothing can be journalled any more: the journal is damaged in its middle. */
   readonly damage: string | undefined;
   /** Syncs to disk since the start. */

@@ -78,6 +78,8 @@ test("journals: this machine's, another machine's, a later version's, one that c
     id: "journal-newer",
     level: "fault",
   });
+  const [short] = await examineJournal(path.join(dir, "s-1-m"), "m", Number.MAX_SAFE_INTEGER);
+  expect(short).toMatchObject({ id: "journal-full", level: "fault", cure: expect.stringContaining("free some space") });
   const stateDir = path.join(dir, "strange");
   mkdirSync(path.join(stateDir, "journal"), { recursive: true });
   expect((await examineJournal(stateDir, "m"))[0]).toMatchObject({ id: "journal", level: "fault" });

@@ -20,6 +20,7 @@ export interface AgentExamination {
     | "machineIdFile"
     | "hostIdentity"
     | "stateDir"
+    | "journalMinFreeBytes"
     | "rootDir"
     | "pluginDir"
     | "controllers"
@@ -53,7 +54,7 @@ export const examineAgent = async ({ config, ask, now, searchPath }: AgentExamin
     ...examineLinks(config),
     ...examineCertificates({ at: config.tlsDir, setting: "HOLDFAST_TLS_DIR", wanted, now: now() }),
     ...(await examineStateDir(config.stateDir, "HOLDFAST_STATE_DIR")),
-    ...(await examineJournal(config.stateDir, machineId)),
+    ...(await examineJournal(config.stateDir, machineId, config.journalMinFreeBytes)),
     ...(await examineAudit(config)),
     await examineProof(config.hostIdentity),
     ...(await examineHost({ proc: "/proc", searchPath }, config.rootDir)),

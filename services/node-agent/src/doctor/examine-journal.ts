@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFile, statfs } from "node:fs/promises";
 import path from "node:path";
 import { type Finding, fault, fine } from "@holdfast/shared/doctor/finding";
 import { journalFormat, readJournal, wayBackFromNewer } from "../volumes/journal-format.ts";
@@ -7,7 +7,11 @@ const restore =
   "restore the state directory; or move the journal away once you have looked at what is mounted: the node then registers anew";
 
 /** The journal as a start would find it; it is read and not touched. An agent that writes to it now may leave its end torn. */
-export const examineJournal = async (stateDir: string, machine: string): Promise<readonly Finding[]> => {
+export const examineJournal = async (
+  stateDir: string,
+  machine: string,
+  minFreeBytes = 0,
+): Promise<readonly Finding[]> => {
   const file = path.join(stateDir, "journal");
   const bytes = await readFile(file).catch((error: unknown) => error);
   if (!Buffer.isBuffer(bytes)) {
@@ -35,6 +39,16 @@ export const examineJournal = async (stateDir: string, machine: string): Promise
         file,
         `belongs to machine ${header.machine}, this is ${machine}`,
         "a state directory must not be copied between machines: remove it on the copy",
+      ),
+    ];
+  const { bavail, bsize } = await statfs(stateDir);
+  if (bavail * bsize < minFreeBytes)
+    return [
+      fault(
+        "journal-full",
+        file,
+        `its disk has ${bavail * bsize} bytes left, ${minFreeBytes} are kept for releases: no claim is taken`,
+        "free some space on it; the agent then goes on by itself",
       ),
     ];
   return [fine("journal", file, `can be read, ${records.length} records`)];

@@ -10,6 +10,8 @@ export interface JournalDisk {
   syncs: number;
   /** Set: there is room for releases only. */
   fullBecause?: string;
+  /** Set: there is room for nothing. */
+  waitsBecause?: string;
 }
 
 export const createJournalDisk = (uid: string): JournalDisk => ({ uid, records: [], unsynced: 0, syncs: 0 });
@@ -45,6 +47,7 @@ export function openMemoryJournal(disk: JournalDisk): MemoryJournal {
     rewriteFrom: () => undefined,
     rewrite: () => Promise.resolve(),
     fullBecause: () => disk.fullBecause,
+    waitsBecause: () => disk.waitsBecause,
     syncs: () => disk.syncs,
     bytes: () => 0,
     close: () => Promise.resolve(),

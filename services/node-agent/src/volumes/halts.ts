@@ -252,6 +252,7 @@ export function journalDamaged(why: string): HoldfastError {
   return new HoldfastError({ kind: "precondition", reason: "JOURNAL_DAMAGED", message: why });
 }
 
-export function journalFull(why: string): HoldfastError {
-  return new HoldfastError({ kind: "exhausted", reason: "JOURNAL_FULL", message: why });
+/** Throws, if there is a reason. */
+export function refuseFull(why: string | undefined): void {
+  if (why !== undefined) throw new HoldfastError({ kind: "exhausted", reason: "JOURNAL_FULL", message: why });
 }

@@ -7,16 +7,19 @@
  *    did not wait for its sync is on disk before anything that does.
  * J3 Whoever waits while a sync runs shares the next one, and is as safe as the one that asked for most.
  * J4 After a failed write or sync nothing more is written: the kernel may have dropped what it could not write, and
- *    nobody can tell what is on disk. The process has to end and read again.
+ *    nobody can tell what is on disk. The process has to end and read again. Only a disk without room is waited for (room-wait.ts): what
+ *    waits is answered to nobody, and nothing is written behind it.
  * J5 A rewritten file is complete and synced before it takes the name, and the name is synced before it is used.
  */
 import { constants } from "node:fs";
 import { type FileHandle, open, rename, rm, statfs } from "node:fs/promises";
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
+import { isAbort } from "@holdfast/shared/async/signals";
 import type { Survival } from "../domain/record-survival.ts";
 import type { Failpoint } from "../failpoints.ts";
 import { syncData as fdatasync, isDiskFull, syncDirectory, writeAll } from "./durable-files.ts";
 import { encodeFrame, encodeHeader, type JournalHeader } from "./journal-format.ts";
+import { createRoomWait } from "./room-wait.ts";
 
 export interface JournalOptions {
   readonly dir: string;
@@ -29,6 +32,8 @@ export interface JournalOptions {
   readonly minFreeBytes: number;
   /** J4 */
   readonly onFatal: (error: Error) => void;
+  /** True: a write waits for room on the disk now. */
+  readonly onWait?: (waits: boolean) => void;
   /** fdatasync(2), unless a test has a disk of its own. */
   readonly syncData?: (file: FileHandle) => Promise<void>;
 }
@@ -43,6 +48,8 @@ export interface JournalWriter {
   /** Rewrites now. */
   rewrite(): Promise<void>;
   fullBecause(): string | undefined;
+  /** Why no record can be written now, or undefined: one waits for room. */
+  waitsBecause(): string | undefined;
   syncs(): number;
   bytes(): number;
   close(): Promise<void>;
@@ -57,6 +64,8 @@ interface Waiting {
 }
 
 const smallestRewrite = 1 << 20;
+/** What others write to the disk is seen at the latest after this long. */
+const freshMs = 1_000;
 
 /**
  * The file is open twice. A write through `synced` returns as write and fdatasync together do ("synchronized I/O data integrity
@@ -79,7 +88,8 @@ const closeBoth = async ({ plain, synced }: Handles): Promise<void> => {
 };
 
 export function createJournalWriter(options: JournalOptions, file: string, temporary: string, header: JournalHeader) {
-  const { dir, failpoint, maxBytes, minFreeBytes, onFatal, syncData = fdatasync } = options;
+  const { dir, failpoint, maxBytes, minFreeBytes, onFatal, onWait = () => undefined, syncData = fdatasync } = options;
+  const room = createRoomWait({ isFull: isDiskFull, onChange: onWait });
   let handles: Handles | undefined;
   let sequence = 0;
   let bytes = 0;
@@ -94,6 +104,7 @@ export function createJournalWriter(options: JournalOptions, file: string, tempo
   let broken: Error | undefined;
   let freeBytes = Number.POSITIVE_INFINITY;
   let statAt = 0;
+  let statTime = 0;
 
   const fail = (error: unknown): Error => {
     broken = error instanceof Error ? error : new Error(String(error));
@@ -104,6 +115,7 @@ export function createJournalWriter(options: JournalOptions, file: string, tempo
 
   const measureDisk = async (): Promise<void> => {
     statAt = bytes;
+    statTime = performance.now();
     const { bavail, bsize } = await statfs(dir);
     freeBytes = bavail * bsize;
   };
@@ -175,7 +187,7 @@ export function createJournalWriter(options: JournalOptions, file: string, tempo
       sequence + 1,
       batch.flatMap((it) => it.records),
     );
-    await writeAll(waits ? to.synced : to.plain, frame, bytes);
+    await room.make(() => writeAll(waits ? to.synced : to.plain, frame, bytes));
     failpoint("agent.journal.after-write");
     syncs += 1;
     sequence += 1;
@@ -205,11 +217,24 @@ export function createJournalWriter(options: JournalOptions, file: string, tempo
         if (bytes - statAt > 256 << 10) await measureDisk();
       }
     } catch (error) {
-      fail(error);
+      if (room.ended() && isAbort(error)) await giveUp(error as Error);
+      else fail(error);
     } finally {
       running = undefined;
     }
   };
+
+  /** The end came while a write waited for room: what there is of its frame is cut off, for the next life to go on where this one ends. */
+  const giveUp = async (error: Error): Promise<void> => {
+    for (const it of waiting.splice(0)) it.reject(error);
+    await handles?.plain.truncate(bytes);
+    await handles?.plain.datasync();
+  };
+
+  const waitsBecause = (): string | undefined =>
+    room.waits()
+      ? `the disk of ${file} is full, and the journal waits: free some space, and everything goes on by itself`
+      : undefined;
 
   const kick = (): Promise<void> => {
     running ??= run();
@@ -245,11 +270,13 @@ export function createJournalWriter(options: JournalOptions, file: string, tempo
         await kick();
         if (broken !== undefined) throw broken;
       },
+      waitsBecause,
       fullBecause() {
-        if (freeBytes < minFreeBytes) {
+        if (freeBytes < minFreeBytes || performance.now() - statTime > freshMs)
           void measureDisk().catch(() => undefined);
+        if (room.waits()) return waitsBecause();
+        if (freeBytes < minFreeBytes)
           return `${dir} has ${freeBytes} bytes left, ${minFreeBytes} are kept for releases: free some space`;
-        }
         if (bytes < maxBytes) return undefined;
         return `the journal in ${dir} holds ${bytes} bytes, ${maxBytes} are allowed: release volumes, or raise HOLDFAST_JOURNAL_MAX_BYTES`;
       },
@@ -257,6 +284,7 @@ export function createJournalWriter(options: JournalOptions, file: string, tempo
       bytes: () => bytes,
       async close() {
         closed = true;
+        room.end();
         await running;
         if (handles !== undefined) await closeBoth(handles);
         handles = undefined;

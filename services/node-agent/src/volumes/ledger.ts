@@ -177,6 +177,7 @@ export function createLedger(journal: Journal): Ledger {
     keep: take,
     onVolume: (listener) => void listeners.push(listener),
     fullBecause: () => damage ?? journal.fullBecause(),
+    waitsBecause: () => journal.waitsBecause(),
     syncs: () => journal.syncs(),
   };
 }

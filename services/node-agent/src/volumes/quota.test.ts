@@ -14,3 +14,16 @@ test("a journal without room takes no permit, before anything is called; what is
   expect(await agent.volumes().publish(permitOrder("a", 5), anyCaller)).toMatchObject({ kind: "published" });
   expect(await agent.volumes().release(releaseOrder("a", 5), anyCaller)).toMatchObject({ kind: "released" });
 });
+
+test("[M5] a journal that waits for room refuses every order at once, a release too, and takes the same one later", async () => {
+  const agent = await startModelAgent();
+  await agent.volumes().publish(permitOrder("a", 5), anyCaller);
+  const calls = agent.host.calls.length;
+  agent.disk().waitsBecause = "the disk of the journal is full";
+  const refused = { reason: "JOURNAL_FULL", message: "the disk of the journal is full" };
+  await expect(agent.volumes().publish(permitOrder("a", 5), anyCaller)).rejects.toMatchObject(refused);
+  await expect(agent.volumes().release(releaseOrder("a", 5), anyCaller)).rejects.toMatchObject(refused);
+  expect(agent.host.calls).toHaveLength(calls);
+  delete agent.disk().waitsBecause;
+  expect(await agent.volumes().release(releaseOrder("a", 5), anyCaller)).toMatchObject({ kind: "released" });
+});

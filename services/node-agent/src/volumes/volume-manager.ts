@@ -6,6 +6,7 @@
  *    record.
  * M3 Nothing is retried here: what halted is owed in the journal, and the controller sends the same message again.
  * M4 Two records of one piece of storage are never held here at the same time (I1).
+ * M5 While the journal waits for room, an order is refused at once: nothing is begun, and the same order later goes on.
  */
 import { compareEpochs, type Epoch, zeroEpoch } from "@holdfast/model/epoch";
 import type { Vetting } from "@holdfast/model/vetting";
@@ -30,7 +31,7 @@ import type {
   ReleaseOrder,
   TokenSource,
 } from "../ports.ts";
-import { changedHalt, endWords, journalFull, orphanHalt, pluginAwayHalt } from "./halts.ts";
+import { changedHalt, endWords, orphanHalt, pluginAwayHalt, refuseFull } from "./halts.ts";
 import { takeInventory } from "./inventory.ts";
 import type { LingeringMounts } from "./lingering-mounts.ts";
 import { createLostMounts } from "./lost-mounts.ts";
@@ -168,8 +169,7 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     floor: Epoch,
     place: PlaceCheck | undefined,
   ): Promise<Halt | undefined> => {
-    const full = ledger.fullBecause();
-    if (full !== undefined) throw journalFull(full);
+    refuseFull(ledger.fullBecause());
     const stages = plugins.get(ref.plugin)?.stages();
     if (stages === undefined) return pluginAwayHalt(ref, "its plugin is not there");
     if (stages === "unknown") return pluginAwayHalt(ref, "its plugin has not said yet whether it stages volumes");
@@ -268,15 +268,20 @@ export function createVolumeManager(options: VolumeManagerOptions): VolumeManage
     return { kind: "released", epoch };
   };
 
+  const inLane = async <T>({ ref }: { ref: VolumeRef }, caller: AbortSignal, act: () => Promise<T>): Promise<T> => {
+    refuseFull(ledger.waitsBecause()); // M5
+    return await lanes.run(laneOf(ref), caller, act); // M1
+  };
+
   const allHalts = () => new Map([...deadMounts.halts(), ...halts]);
   return {
     publish(order, caller) {
       failpoint("agent.permit.received");
-      return lanes.run(laneOf(order.ref), caller, () => publishInLane(order, caller)); // M1
+      return inLane(order, caller, () => publishInLane(order, caller));
     },
     release(order, caller) {
       failpoint("agent.release.received");
-      return lanes.run(laneOf(order.ref), caller, () => releaseInLane(order, caller)); // M1
+      return inLane(order, caller, () => releaseInLane(order, caller));
     },
     expand: (order, caller) => lanes.run(laneOf(order.ref), caller, () => expand(order)), // M1
     forget: (ref, claimUid) =>

@@ -33,7 +33,7 @@ import {
   stackOf,
 } from "../../domain/plugin-registry.ts";
 import type { Ledger } from "../../ports.ts";
-import { journalDamaged, journalFull } from "../../volumes/halts.ts";
+import { journalDamaged, refuseFull } from "../../volumes/halts.ts";
 import { holdersOf } from "./holders.ts";
 import { instanceExists, instanceNotFound } from "./instance-errors.ts";
 import type { SocketDirs } from "./socket-dirs.ts";
@@ -98,8 +98,7 @@ export function createPluginHost(options: PluginHostOptions): PluginHost {
 
   const refuseWithoutRoom = (): void => {
     if (ledger.damage !== undefined) throw journalDamaged(ledger.damage);
-    const full = ledger.fullBecause();
-    if (full !== undefined) throw journalFull(full);
+    refuseFull(ledger.fullBecause());
   };
 
   const newerBeside = ({ instance, order }: RegistryEntry): boolean =>
