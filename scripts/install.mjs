@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { modules, root } from "./paths.mjs";
 import { Problem } from "./problem.mjs";
+import { showProgress } from "./progress.mjs";
 import { runChild } from "./run-child.mjs";
 
 const networkErrors =
@@ -12,16 +13,16 @@ const networkErrors =
 export async function installWhenStale() {
   const reason = staleReason();
   if (reason === undefined) return;
-  console.error(`holdfast: installing dependencies (${reason}); the first time takes about a minute`);
+  console.error(`holdfast: installing dependencies (${reason}); the first time takes a minute or two`);
   const started = Date.now();
   let errors = "";
-  const exitCode = await npm(
-    ["ci", "--loglevel=error", "--ignore-scripts", "--include=dev", "--include=optional", "--no-audit", "--no-fund"],
-    (chunk) => {
-      process.stderr.write(chunk);
-      errors = (errors + chunk).slice(-64_000);
-    },
-  );
+  const options = ["--loglevel=error", "--ignore-scripts", "--include=dev", "--include=optional"];
+  const quiet = ["--no-audit", "--no-fund", "--no-update-notifier"];
+  const end = showProgress("npm ci", installedSoFar());
+  const exitCode = await npm(["ci", ...options, ...quiet], (chunk) => {
+    process.stderr.write(chunk);
+    errors = (errors + chunk).slice(-64_000);
+  }).finally(end);
   if (exitCode !== 0) throw installProblem(exitCode, errors);
   console.error(`holdfast: dependencies installed in ${Math.round((Date.now() - started) / 1000)} s`);
 }
@@ -37,11 +38,25 @@ function installProblem(exitCode, errors) {
   return new Problem(`npm ci ended with exit code ${exitCode}; its own message stands above`);
 }
 
+/** npm says nothing before its end. A package counts once its package.json is there. */
+function installedSoFar() {
+  const wanted = Object.entries(readPackages(path.join(root, "package-lock.json")))
+    .filter(([place, { link, ...platform }]) => place.includes("node_modules/") && !link && isForHere(platform))
+    .map(([place]) => path.join(root, place, "package.json"));
+  return () => `${wanted.filter((file) => existsSync(file)).length} of ${wanted.length} packages`;
+}
+
+function isForHere({ os, cpu, libc }) {
+  const takes = (wanted, here) => wanted === undefined || [wanted].flat().includes(here);
+  const ownLibc = existsSync("/etc/alpine-release") ? "musl" : "glibc";
+  return takes(os, process.platform) && takes(cpu, process.arch) && takes(libc, ownLibc);
+}
+
 /** The npm that called us, else the one on the PATH. */
-function npm(args, onStderr) {
+async function npm(args, onStderr) {
   const called = process.env.npm_execpath;
   // Interrupted, npm takes long to tidy up what the next run removes anyway.
-  const options = { stdio: ["inherit", "inherit", "pipe"], onStderr, graceMs: 1_000 };
+  const options = { stdio: ["inherit", "inherit", "pipe"], listen: { 2: onStderr }, graceMs: 1_000 };
   if (called?.endsWith(".js") && existsSync(called)) return runChild(process.execPath, [called, ...args], options);
   return runChild("npm", args, options).catch((error) => {
     if (error.code === "ENOENT")

@@ -9,15 +9,12 @@ const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
  * The child leads a process group of its own, so that a stop reaches its children too, whether it came from the
  * terminal (Ctrl-C) or from a parent that signals one pid only (npm, a CI runner).
  *
+ * `listen` has a listener for each descriptor that `stdio` makes a pipe.
  * `graceMs` is how long the child may take to clean up (unmount, stop its own children) once it was asked to stop.
  *
  * @returns {Promise<number>} the exit code; 128 + the number of the signal for a child that was stopped
  */
-export function runChild(
-  command,
-  args,
-  { env = process.env, stdio = "inherit", onStderr = undefined, graceMs = 20_000 } = {},
-) {
+export function runChild(command, args, { env = process.env, stdio = "inherit", listen = {}, graceMs = 20_000 } = {}) {
   return new Promise((resolve, reject) => {
     let asked;
     const stop = (signal) => {
@@ -32,7 +29,7 @@ export function runChild(
     // Before the child starts: a signal that came between would end this process and leave the child behind.
     for (const signal of signals) process.on(signal, stop);
     const child = spawn(command, args, { cwd: root, env, stdio, detached: true });
-    if (onStderr !== undefined) child.stderr.on("data", onStderr);
+    for (const [descriptor, onData] of Object.entries(listen)) child.stdio[descriptor].on("data", onData);
     const watch = watchParent(() => stop("SIGTERM"));
     const settle = () => {
       clearTimeout(asked?.killer);

@@ -12,6 +12,8 @@ import { runChild } from "./run-child.mjs";
 import { ensureSystemNeeds } from "./system-needs.mjs";
 import { testTask } from "./test.mjs";
 
+const testNeeds = ["redis-server", "mount", "mkfs.ext4", "mkfs.xfs", "openssl", "xz"];
+
 /** What each task needs from the machine, and what it runs once everything is there. */
 const tasks = {
   generate: { needs: [], run: async () => 0 },
@@ -21,11 +23,11 @@ const tasks = {
     run: (context) => runChild(context.node, ["scripts/api-baseline.mjs", ...context.args], context),
   },
   test: {
-    needs: ["redis-server", "mount", "mkfs.ext4", "mkfs.xfs"],
+    needs: testNeeds,
     run: (context) => testTask({ ...context, full: false }),
   },
   "test:full": {
-    needs: ["redis-server", "mount", "mkfs.ext4", "mkfs.xfs", "ip", "unshare"],
+    needs: [...testNeeds, "ip", "unshare"],
     run: (context) => testTask({ ...context, full: true }),
   },
   model: {
@@ -56,9 +58,9 @@ async function main() {
   }
   const prepared = await withInstallLock(async () => {
     await installWhenStale();
+    await ensureSystemNeeds(task.needs);
     const runtime = devNode();
     await generate(runtime);
-    await ensureSystemNeeds(task.needs);
     return runtime;
   });
   return task.run({ ...prepared, args });

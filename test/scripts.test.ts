@@ -199,6 +199,55 @@ describe("the last line of npm test", () => {
   });
 });
 
+describe("what the machine lacks", () => {
+  const answer = async (name: string, file: string, argument: string): Promise<unknown> =>
+    JSON.parse(
+      (await run(`${importOf(name, file)} console.log(JSON.stringify(${name}(${JSON.stringify(argument)}) ?? null));`))
+        .out,
+    );
+
+  test("the loader's error names a library, and no other error does", async () => {
+    const loader = (library: string) =>
+      `/x/node: error while loading shared libraries: ${library}: cannot open shared object file: No such file or directory\n`;
+    expect(await answer("libraryIn", "dev-node.mjs", loader("libatomic.so.1"))).toBe("libatomic.so.1");
+    expect(await answer("libraryIn", "dev-node.mjs", "/x/node: Permission denied\n")).toBeNull();
+  });
+
+  test.each([
+    ["dlstatus:1:9.8:Retrieving file 1 of 2\ndlstatus:2:45.5:Retrieving file 2 of 2\n", "45 % fetched"],
+    [
+      "dlstatus:2:99.1:Retrieving\npmstatus:libinih1:amd64:20.0:Unpacking\npmstatus:xfsprogs:60.0:Configuring\n",
+      "60 % installed",
+    ],
+    ["pmstatus:libinih1:amd64:20.0:Unpacking libinih1:amd64 (amd64)\n", "20 % installed"],
+    ["", null],
+  ])("how far apt-get is: %j", async (status, far) => {
+    expect(await answer("percentOf", "system-needs.mjs", status)).toBe(far);
+  });
+});
+
+describe("progress", () => {
+  const told = (env: string) =>
+    run(`${importOf("showProgress", "progress.mjs")}
+      import { setTimeout as sleep } from "node:timers/promises";
+      const lines = [];
+      const stream = { write: (line) => lines.push(line) };
+      const end = showProgress("npm ci", () => "3 of 9 packages", { stream, env: ${env}, every: { plain: 20, terminal: 20 } });
+      await sleep(200);
+      end();
+      const count = lines.length;
+      await sleep(100);
+      console.log(JSON.stringify({ first: lines[0] ?? null, after: lines.length - count }));`);
+
+  test("is a plain line now and then where there is no terminal, and ends with the step", async () => {
+    expect(JSON.parse((await told("{}")).out)).toEqual({ first: "holdfast: npm ci: 3 of 9 packages, 0 s\n", after: 0 });
+  });
+
+  test("is silent in CI", async () => {
+    expect(JSON.parse((await told('{ CI: "true" }')).out)).toEqual({ first: null, after: 0 });
+  });
+});
+
 test("an unknown task is a usage error", async () => {
   const child = spawn(process.execPath, [path.join(scripts, "run.mjs"), "nope"]);
   children.push(child);

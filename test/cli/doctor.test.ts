@@ -10,6 +10,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test 
 import { type Cluster, startCluster } from "../harness/cluster.ts";
 import { fileWriter, makeVolume } from "../harness/scenario.ts";
 import { until } from "../harness/until.ts";
+import { nobodyReadsTree } from "../support/as-nobody.ts";
 import { type RedisServer, startRedisServer } from "../support/redis-server.ts";
 import { tokenKeyLine } from "../support/token-keys.ts";
 import { type CliOptions, cliRun } from "./cli-run.ts";
@@ -155,7 +156,7 @@ describe.skipIf(!root)("a controller's settings", () => {
     expect(fine).toMatchObject({ id: "backup", level: "ok", subject: backup });
   });
 
-  test("state-dir: one that this user cannot write", async () => {
+  test.runIf(nobodyReadsTree)("state-dir: one that this user cannot write", async () => {
     const stateDir = folder();
     const around = () => ["setpriv", "--reuid", "65534", "--clear-groups"];
     expectFound(
@@ -164,7 +165,7 @@ describe.skipIf(!root)("a controller's settings", () => {
     );
   });
 
-  test("socket-forbidden: a plugin's socket of another user", async () => {
+  test.runIf(nobodyReadsTree)("socket-forbidden: a plugin's socket of another user", async () => {
     const plugins = folder();
     chmodSync(dir, 0o755);
     chmodSync(plugins, 0o755);
@@ -280,7 +281,7 @@ describe.skipIf(!root)("an agent's host", () => {
     expectFound(await examined("agent", env, { around }), "host-path");
   });
 
-  test("mount-namespaces: the host's processes are out of sight", async () => {
+  test.runIf(nobodyReadsTree)("mount-namespaces: the host's processes are out of sight", async () => {
     const around = () => ["setpriv", "--reuid", "65534", "--clear-groups"];
     const findings = await examined("agent", agent(), { around });
     expectFound(findings, "mount-namespaces");

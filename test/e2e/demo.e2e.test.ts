@@ -3,6 +3,7 @@ import path from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { leftByAll } from "../../demo/look-at-host.ts";
 import { until } from "../harness/until.ts";
+import { asNobody } from "../support/as-nobody.ts";
 import { childEnvironment } from "../support/child-environment.ts";
 import { full } from "../support/full.ts";
 
@@ -11,7 +12,6 @@ const demo = path.join(repo, "demo/main.ts");
 const root = process.getuid?.() === 0;
 
 /** As a user who may read this repository and enter a user namespace; with both, the demo needs no root. */
-const asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] as const;
 const namespaces =
   root &&
   spawnSync(asNobody[0], [...asNobody.slice(1), "unshare", "--user", "--map-root-user", "--mount", "cat", demo])

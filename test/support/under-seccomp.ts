@@ -9,8 +9,6 @@ export const seccompProfile = "deploy/compose/seccomp.json";
 const python = "/usr/bin/python3";
 const script = path.join(import.meta.dirname, "run-under-seccomp.py");
 export const canLoadSeccomp = spawnSync(python, ["-c", "import seccomp"]).status === 0;
-if (!canLoadSeccomp)
-  console.warn(`SKIPPED: nothing runs under ${seccompProfile}: python3-seccomp of Debian, which loads it, is not here`);
 
 /** The start of a command line that runs the rest under the profile of the compose file. `capabilities` are the container's. */
 export const underSeccomp = (capabilities: readonly string[]): readonly [string, ...string[]] => {
