@@ -9,7 +9,7 @@ export const settingsPage = (): string =>
     "# Settings",
     "",
     "Made from the code (`npm run docs`). A setting is an environment variable; `<NAME>_FILE` names a file to read a secret one",
-    "from. A service that finds mistakes prints all of them and ends with exit code 78: it changes nothing before that.",
+    "from. A service that finds mistakes names all of them in one line of its log and ends with exit code 78: it changes nothing before that.",
     "",
     "## controller",
     "",

@@ -95,21 +95,21 @@ describe("createLifecycle", () => {
 function fakeProcess() {
   const events = new EventEmitter();
   const exits: number[] = [];
-  const printed: string[] = [];
+  const first = createMemoryLogger();
   const proc: ProcessPort = {
     on: (event, listener) => events.on(event, listener),
     off: (event, listener) => events.off(event, listener),
     exit: (code) => exits.push(code),
-    stderr: { write: (text) => printed.push(text) },
   };
-  return { events, exits, printed, proc };
+  return { events, exits, first, proc };
 }
 
 describe("runUntilSignal", () => {
   test("stops at the first signal and takes its listeners away", async () => {
-    const { events, exits, proc } = fakeProcess();
+    const { events, exits, first, proc } = fakeProcess();
     let stopped = false;
     const run = runUntilSignal(
+      first,
       async () => ({
         stop: async () => {
           stopped = true;
@@ -124,8 +124,8 @@ describe("runUntilSignal", () => {
   });
 
   test("a second signal ends it at once, even while it hangs", async () => {
-    const { events, exits, proc } = fakeProcess();
-    void runUntilSignal(async () => () => new Promise<void>(() => undefined), proc);
+    const { events, exits, first, proc } = fakeProcess();
+    void runUntilSignal(first, async () => () => new Promise<void>(() => undefined), proc);
     events.emit("SIGINT");
     await new Promise((resolve) => setImmediate(resolve));
     expect(exits).toEqual([]);
@@ -134,30 +134,41 @@ describe("runUntilSignal", () => {
   });
 
   test("a signal while starting aborts the start, which is no fault", async () => {
-    const { events, exits, printed, proc } = fakeProcess();
+    const { events, exits, first, proc } = fakeProcess();
     const run = runUntilSignal(
+      first,
       (signal) => new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
       proc,
     );
     events.emit("SIGTERM");
     await run;
-    expect([exits, printed]).toEqual([[0], []]);
+    expect([exits, first.lines]).toEqual([[0], []]);
   });
 
-  test("wrong settings are printed as they are and end with 78", async () => {
-    const { exits, printed, proc } = fakeProcess();
-    await runUntilSignal(async () => {
-      throw new ConfigError([{ field: "HOLDFAST_X", description: "is not set" }]);
-    }, proc);
+  test("a start that fails is one line, and ends with the exit code of its reason", async () => {
+    const { exits, first, proc } = fakeProcess();
+    await runUntilSignal(
+      first,
+      async () => {
+        throw new ConfigError([{ field: "HOLDFAST_X", description: "is not set" }]);
+      },
+      proc,
+    );
     expect(exits).toEqual([78]);
-    expect(printed.join("")).toContain("  HOLDFAST_X is not set\n");
-    expect(printed.join("")).not.toContain("at ");
+    const errors = first.lines.filter(({ level }) => level === "error");
+    expect(errors).toEqual([
+      {
+        level: "error",
+        message: "the service does not start: the settings have one mistake: HOLDFAST_X is not set",
+        fields: expect.objectContaining({ reason: "CONFIG_INVALID", settings: ["HOLDFAST_X"], exit_code: 78 }),
+      },
+    ]);
   });
 
   test("faults are logged and end with 70", async () => {
     const log = createMemoryLogger();
-    const { events, exits, proc } = fakeProcess();
-    void runUntilSignal(async (_signal, { setLogger }) => setLogger(log), proc);
+    const { events, exits, first, proc } = fakeProcess();
+    void runUntilSignal(first, async (_signal, { setLogger }) => setLogger(log), proc);
     await new Promise((resolve) => setImmediate(resolve));
     events.emit("uncaughtException", new TypeError("oops"));
     expect(exits).toEqual([70]);
@@ -169,11 +180,12 @@ test("a real process ends as it should", async () => {
   const directory = await mkdtemp(path.join(tmpdir(), "holdfast-life-"));
   try {
     const script = path.join(directory, "main.mjs");
-    const lifecycle = new URL("./lifecycle.ts", import.meta.url).href;
+    const [lifecycle, logger] = ["lifecycle.ts", "log/logger.ts"].map((file) => new URL(file, import.meta.url).href);
     await writeFile(
       script,
       `import { runUntilSignal } from ${JSON.stringify(lifecycle)};
-       await runUntilSignal(async () => { setInterval(() => {}, 1000); console.log("up"); return () => console.log("down"); });`,
+       import { createLogger } from ${JSON.stringify(logger)};
+       await runUntilSignal(createLogger({ level: "info" }), async () => { setInterval(() => {}, 1000); console.log("up"); return () => console.log("down"); });`,
     );
     const child = spawn(process.execPath, [script], { stdio: ["ignore", "pipe", "inherit"] });
     let output = "";

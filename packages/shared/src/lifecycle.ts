@@ -5,8 +5,9 @@
  * C3 A failed start stops what had been started before it.
  */
 import { isAbort } from "./async/signals.ts";
-import { ConfigError } from "./config/config-error.ts";
+import type { ConfigSchema } from "./config/config.ts";
 import type { Logger } from "./log/logger.ts";
+import { exitCodes, type SettingValue, startFailure } from "./start-failure.ts";
 
 export type Stop = () => Promise<void> | void;
 
@@ -67,7 +68,8 @@ export function createLifecycle({ log, stopTimeoutMs = 15_000 }: LifecycleOption
         const stopIt = await start(ending.signal);
         if (stopIt !== undefined) started.push({ name, stop: stopIt });
       } catch (error) {
-        log.error("a part failed to start", { part: name, error });
+        // Whoever started it says so, once, in the words of start-failure.ts.
+        log.debug("a part failed to start", { part: name, error });
         await stop(); // C3
         throw error;
       }
@@ -82,34 +84,34 @@ export function createLifecycle({ log, stopTimeoutMs = 15_000 }: LifecycleOption
   };
 }
 
-/** sysexits(3): what a supervisor reads from how the process ended. */
-export const exitCodes = { ok: 0, software: 70, config: 78, interrupted: 130 } as const;
-
 /** The part of `process` that is needed, so that tests can play it. */
 export interface ProcessPort {
   on(event: string, listener: (...args: unknown[]) => void): unknown;
   off(event: string, listener: (...args: unknown[]) => void): unknown;
   exit(code: number): void;
-  readonly stderr: { write(text: string): unknown };
 }
 
 export interface RunContext {
-  /** Faults that nobody caught are logged here, once it is known. */
+  /** Takes the place of the first logger, which knows no setting. */
   setLogger(log: Logger): void;
+  /** By their values a failure of the start names the setting to correct. */
+  setConfig(schema: ConfigSchema, config: Readonly<Record<string, unknown>>): void;
 }
 
 type Running = Started | { stop(): Promise<void> | void };
 
 /**
  * The whole of a service's main.ts: `main` starts it and answers how to stop it. SIGTERM and SIGINT stop it, a second one ends it at
- * once; wrong settings are printed and end with 78, faults that nobody caught with 70.
+ * once. A start that fails is one line in the log and ends with the exit code of its reason, a fault that nobody caught with 70.
  */
 export async function runUntilSignal(
+  firstLog: Logger,
   main: (signal: AbortSignal, run: RunContext) => Promise<Running>,
   proc: ProcessPort = process as unknown as ProcessPort,
 ): Promise<void> {
   const ending = new AbortController();
-  let log: Logger | undefined;
+  let log = firstLog;
+  let settings: readonly SettingValue[] = [];
   let signals = 0;
   let end: (value: undefined) => void = () => undefined;
   const ended = new Promise<undefined>((resolve) => {
@@ -126,10 +128,7 @@ export async function runUntilSignal(
     report(error);
     proc.exit(exitCodes.software);
   };
-  const report = (error: unknown) => {
-    if (log !== undefined) log.error("a fault that nobody caught", { error });
-    else proc.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-  };
+  const report = (error: unknown) => log.error("a fault that nobody caught", { error });
 
   const listeners = {
     SIGTERM: onSignal,
@@ -142,21 +141,29 @@ export async function runUntilSignal(
   };
   for (const [event, listener] of Object.entries(listeners)) proc.on(event, listener);
   let code: number = exitCodes.ok;
+  let started = false;
   try {
     const running = await main(ending.signal, {
       setLogger: (given) => {
         log = given;
       },
+      setConfig: (schema, config) => {
+        settings = Object.entries(schema).map(([name, { env }]) => ({ env, value: config[name] }));
+      },
     });
+    started = true;
     await ended;
     await (typeof running === "function" ? running() : running?.stop());
   } catch (error) {
-    if (error instanceof ConfigError) {
-      proc.stderr.write(`${error.message}\n`);
-      code = exitCodes.config;
-    } else if (!ending.signal.aborted || !isAbort(error)) {
+    const asked = ending.signal.aborted && isAbort(error);
+    if (started && !asked) {
       report(error);
       code = exitCodes.software;
+    } else if (!asked) {
+      const failure = startFailure(error, settings);
+      log.error(failure.message, failure.fields);
+      log.debug("where the start failed", { error });
+      code = failure.exitCode;
     }
   } finally {
     for (const [event, listener] of Object.entries(listeners)) proc.off(event, listener);

@@ -1,5 +1,8 @@
 import path from "node:path";
 import { parseArgs } from "node:util";
+import { ConfigError } from "@holdfast/shared/config/config-error";
+import { runUntilSignal } from "@holdfast/shared/lifecycle";
+import { createLogger } from "@holdfast/shared/log/logger";
 import type { Role } from "./backend/call.ts";
 import { connectBackend } from "./backend-client.ts";
 import type { StageStyle } from "./role/mounting-host.ts";
@@ -36,10 +39,6 @@ const roles: readonly Role[] = ["controller", "node", "monolith"];
 const styles: readonly StageStyle[] = ["mount", "subdir", "none"];
 const role = roles.find((one) => one === values.role);
 const stageStyle = styles.find((one) => one === values["stage-style"]);
-if (role === undefined) throw new Error("--role is controller, node or monolith");
-if (values.socket === undefined) throw new Error("--socket is missing");
-if (values.backend === undefined) throw new Error("--backend is missing");
-
 const callTimes = process.env["HOLDFAST_SIM_CALL_TIMES"];
 // Loaded only when asked for: without the flag its module does not exist.
 const native = process.env["HOLDFAST_SIM_NATIVE_MOUNTS"] === "1" ? await import("./role/native-mounter.ts") : undefined;
@@ -51,9 +50,8 @@ const tokenMode = {
   old: values["old-tokens"] ?? false,
 };
 
-const options: RoleOptions = {
-  role,
-  socket: values.socket,
+const optionsOf = (given: { readonly role: Role; readonly socket: string }): RoleOptions => ({
+  ...given,
   paths: values.paths === "made-up" ? "made-up" : "real",
   realMounts: values["real-mounts"] ?? false,
   removesStaging: values["removes-staging"] ?? false,
@@ -64,12 +62,21 @@ const options: RoleOptions = {
   ...(values["data-dir"] === undefined ? {} : { dataDir: values["data-dir"] }),
   ...(native === undefined ? {} : { mounter: native.openNativeMounter() }),
   ...(callTimes === undefined ? {} : { callTimes: path.join(callTimes, String(process.pid)) }),
-};
+});
 
-const backend = await connectBackend(values.backend);
-// A fault that kills does so as the kernel would: no handler runs, nothing is flushed.
-await serveRole(options, backend, () => process.kill(process.pid, "SIGKILL"), process.pid);
-// A plugin without its storage is of no use; its supervisor starts it again.
-void backend.gone.then(() => process.exit(1));
-process.stdout.write("ready\n");
-process.once("SIGTERM", () => process.exit(0));
+await runUntilSignal(createLogger({ level: "info", fields: { service: "sim-plugin" } }), async () => {
+  const { socket, backend: storage } = values;
+  if (role === undefined || socket === undefined || storage === undefined)
+    throw new ConfigError([
+      ...(role === undefined ? [{ field: "--role", description: `is one of ${roles.join(", ")}` }] : []),
+      ...(socket === undefined ? [{ field: "--socket", description: "is missing" }] : []),
+      ...(storage === undefined ? [{ field: "--backend", description: "is missing" }] : []),
+    ]);
+  const backend = await connectBackend(storage);
+  // A fault that kills does so as the kernel would: no handler runs, nothing is flushed.
+  await serveRole(optionsOf({ role, socket }), backend, () => process.kill(process.pid, "SIGKILL"), process.pid);
+  // A plugin without its storage is of no use; its supervisor starts it again.
+  void backend.gone.then(() => process.exit(1));
+  process.stdout.write("ready\n");
+  // Nothing is stopped in order: it ends at once, as plugins do.
+});

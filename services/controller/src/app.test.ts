@@ -171,13 +171,13 @@ describe("the process", () => {
     for (const name of Object.keys(wrong)) expect(run.out()).toContain(name);
   });
 
-  test("refuses an address that everybody reaches, and a state directory in use, with 78", async () => {
+  test("refuses an address that everybody reaches with 78, and a state directory in use with 70", async () => {
     const open = startProcess({ HOLDFAST_LISTEN: "0.0.0.0:0" });
     expect(await open.ended).toBe(78);
     expect(open.out()).toContain("HOLDFAST_INSECURE=1");
     await start();
     const second = startProcess({});
-    expect(await second.ended).toBe(78);
+    expect(await second.ended).toBe(70);
     expect(second.out()).toContain("HOLDFAST_STATE_DIR");
   });
 

@@ -22,23 +22,6 @@ import { refuseUnfitRoots } from "./secrets-wiring.ts";
 
 plainKeys();
 
-/** What is wrong with the world as a setting describes it: whoever starts the service has to act, and no restart will help. */
-const settingBehind: Readonly<Record<string, string>> = {
-  STORE_VOLATILE: "HOLDFAST_STORE",
-  STORE_SCHEMA_NEWER: "HOLDFAST_STORE",
-  STORE_SCHEMA_OLDER: "HOLDFAST_STORE",
-  INSECURE_ADDRESS: "HOLDFAST_LISTEN, HOLDFAST_AGENT_LISTEN or HOLDFAST_ADMIN_LISTEN",
-  STATE_DIR_IN_USE: "HOLDFAST_STATE_DIR",
-  RECORD_DAMAGED: "HOLDFAST_STORE",
-};
-
-const asConfigError = (error: unknown): unknown => {
-  const setting = isHoldfastError(error) ? settingBehind[error.reason] : undefined;
-  return setting === undefined || !isHoldfastError(error)
-    ? error
-    : new ConfigError([{ field: setting, description: `cannot be used (${error.reason}): ${error.message}` }]);
-};
-
 // Of every connection of this process, also of those whose options name no version.
 tls.DEFAULT_MIN_VERSION = "TLSv1.3";
 
@@ -83,8 +66,10 @@ if (word === "check") {
   );
   process.exit(64);
 } else {
-  await runUntilSignal(async (signal, run) => {
+  const firstLog = createLogger({ level: "info", fields: { service: "controller" } });
+  await runUntilSignal(firstLog, async (signal, run) => {
     const config = loadConfig(configSchema, process.env);
+    run.setConfig(configSchema, config);
     refuseUnfitRoots(config, process.env);
     const app = createApp(config, {
       env: process.env,
@@ -95,11 +80,7 @@ if (word === "check") {
     warnOfCliConfig(app.log, process.env);
     watchDescriptors({ log: app.log, signal });
     collectWhenIdle(process, signal);
-    try {
-      await app.start();
-    } catch (error) {
-      throw asConfigError(error);
-    }
+    await app.start();
     return app;
   });
 }

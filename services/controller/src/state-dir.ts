@@ -10,8 +10,7 @@
 import { mkdirSync, statSync } from "node:fs";
 import path from "node:path";
 import { readDurableText, writeDurableText } from "@holdfast/shared/durable-text";
-import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import { type DirectoryLock, DirectoryTaken, takeDirectoryLock } from "@holdfast/shared/lock/directory-lock";
+import { takeStateDirectory } from "@holdfast/shared/lock/state-directory";
 import { type CallLog, openCallLog } from "./call-log.ts";
 import type { Lineage } from "./gate/lineage.ts";
 
@@ -39,7 +38,7 @@ export const openStateDir = async (
   { id, uuid }: { readonly id: string | undefined; readonly uuid: () => string },
 ): Promise<StateDir> => {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const { release } = await lock(directory); // D1
+  const { release } = await takeStateDirectory(directory, "controller"); // D1
   const calls = openCallLog(path.join(directory, "calls"));
   const kept = (name: string): string | undefined => read(path.join(directory, name));
   const keep = (name: string, text: string): void => writeDurableText(path.join(directory, name), `${text}\n`);
@@ -106,20 +105,4 @@ const lineOf = (
 const read = (file: string): string | undefined => {
   const text = readDurableText(file)?.trim();
   return text === "" ? undefined : text;
-};
-
-const lock = async (directory: string): Promise<DirectoryLock> => {
-  try {
-    return await takeDirectoryLock(directory);
-  } catch (error) {
-    if (!(error instanceof DirectoryTaken)) throw error;
-    const holder = error.pid === undefined ? "" : ` (pid ${error.pid})`;
-    throw new HoldfastError({
-      kind: "precondition",
-      reason: "STATE_DIR_IN_USE",
-      message: `another controller${holder} runs on the state directory ${directory}; stop it first, or give this one its own`,
-      metadata: { path: directory },
-      cause: error,
-    });
-  }
 };

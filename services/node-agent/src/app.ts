@@ -7,6 +7,7 @@ import { systemClock } from "@holdfast/shared/async/clock";
 import { createFailpoints } from "@holdfast/shared/failpoints";
 import { createAdminServer } from "@holdfast/shared/http/admin-server";
 import { createLifecycle } from "@holdfast/shared/lifecycle";
+import { takeStateDirectory } from "@holdfast/shared/lock/state-directory";
 import { createLogger, type Logger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
 import { telemetryPart } from "@holdfast/shared/telemetry";
@@ -42,7 +43,6 @@ import { createLedger } from "./volumes/ledger.ts";
 import { createMountTable } from "./volumes/mount-table.ts";
 import { recoverVolumes } from "./volumes/recovery.ts";
 import { tellWait } from "./volumes/room-wait.ts";
-import { takeStateLock } from "./volumes/state-lock.ts";
 import { createVolumeParts } from "./volumes/volume-parts.ts";
 import { haltWords } from "./workloads/halt-words.ts";
 import { createWorkloadManager } from "./workloads/workload-manager.ts";
@@ -100,7 +100,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     await makeDirectories(stateDir, 0o700);
     let lockId = "";
     await lifecycle.start("state lock", async () => {
-      const lock = await takeStateLock(stateDir);
+      const lock = await takeStateDirectory(stateDir, "agent");
       lockId = lock.id;
       return () => lock.release();
     });

@@ -6,10 +6,12 @@ import { loadConfig } from "@holdfast/shared/config/config";
 import { watchDescriptors } from "@holdfast/shared/descriptor-watch";
 import { printFindings } from "@holdfast/shared/doctor/print-findings";
 import { collectWhenIdle } from "@holdfast/shared/idle-collector";
-import { exitCodes, runUntilSignal } from "@holdfast/shared/lifecycle";
+import { runUntilSignal } from "@holdfast/shared/lifecycle";
+import { createLogger } from "@holdfast/shared/log/logger";
 import { createSilentLogger } from "@holdfast/shared/log/silent-logger";
 import { plainKeys } from "@holdfast/shared/plain-keys";
 import { refuseDebugging } from "@holdfast/shared/refuse-debugging";
+import { exitCodes } from "@holdfast/shared/start-failure";
 import { createApp } from "./app.ts";
 import { configSchema } from "./config.ts";
 import { askController } from "./controller-link/ask-controller.ts";
@@ -45,8 +47,10 @@ if (word === "check") {
   process.stderr.write(`there is no ${word}: without a word the agent serves, or check\n`);
   process.exit(64);
 } else {
-  await runUntilSignal(async (signal, run) => {
+  const firstLog = createLogger({ level: "info", fields: { service: "node-agent" } });
+  await runUntilSignal(firstLog, async (signal, run) => {
     const config = loadConfig(configSchema, process.env);
+    run.setConfig(configSchema, config);
     const app = createApp(config, {
       kill: () => process.kill(process.pid, "SIGKILL"),
       // What is on disk is not known any more: end, and read it again.

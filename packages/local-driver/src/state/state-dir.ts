@@ -1,6 +1,5 @@
-import { DirectoryTaken, takeDirectoryLock } from "@holdfast/shared/lock/directory-lock";
-import { DriverError } from "../domain/driver-error.ts";
-import { hostFailure, messageOf } from "../host/host-failure.ts";
+import { takeStateDirectory } from "@holdfast/shared/lock/state-directory";
+import { hostFailure } from "../host/host-failure.ts";
 import { checkLayout, layoutOf } from "./layout.ts";
 import { createNodeFiles } from "./node-files.ts";
 import type { StateFiles } from "./state-files.ts";
@@ -24,14 +23,6 @@ export async function takeStateDir(
     throw hostFailure(`open the state directory ${dir}`, error);
   });
   await checkLayout(layoutOf(path), files);
-  const lock = await takeDirectoryLock(path).catch((error: unknown) => {
-    throw new DriverError("FAILED_PRECONDITION", whyNotLocked(path, error), { cause: error });
-  });
+  const lock = await takeStateDirectory(path, "driver");
   return { path, release: lock.release };
-}
-
-function whyNotLocked(path: string, error: unknown): string {
-  if (!(error instanceof DirectoryTaken)) return messageOf(error);
-  const holder = error.pid === undefined ? "" : ` (pid ${error.pid})`;
-  return `another driver${holder} runs on the state directory ${path}: stop it first`;
 }

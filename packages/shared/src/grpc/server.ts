@@ -6,6 +6,7 @@
  */
 
 import { chmod } from "node:fs/promises";
+import { setLogger } from "@grpc/grpc-js";
 import { type CompatServiceDefinition, createServer, type ServerMiddleware } from "nice-grpc";
 import { HealthDefinition, HealthServiceImpl, HealthState } from "nice-grpc-server-health";
 import { HoldfastError } from "../errors/holdfast-error.ts";
@@ -152,6 +153,8 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
         if (loaded === undefined) log.warn("server reflection is off: the descriptors have not been generated");
         else for (const definition of loaded.definitions) own.add(definition, loaded.implementation);
       }
+      // Of an address in use the library writes a line of its own; the error says it.
+      setLogger({ error: (text: unknown) => log.debug("gRPC", { text: String(text) }) });
       const port = await bind(
         () =>
           onListening(

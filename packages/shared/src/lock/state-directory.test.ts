@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { takeStateLock } from "./state-lock.ts";
+import { takeStateDirectory } from "./state-directory.ts";
 
 async function freshDir(): Promise<string> {
   const dir = await mkdtemp(path.join(tmpdir(), "hf-lock-"));
@@ -14,30 +14,30 @@ async function freshDir(): Promise<string> {
 
 test("one at a time, and again once it is released", async () => {
   const dir = await freshDir();
-  const first = await takeStateLock(dir);
-  await expect(takeStateLock(dir)).rejects.toThrow(/another agent runs on the state directory/);
+  const first = await takeStateDirectory(dir, "agent");
+  await expect(takeStateDirectory(dir, "agent")).rejects.toThrow(/another agent.* runs on the state directory/);
   await first.release();
-  await (await takeStateLock(dir)).release();
+  await (await takeStateDirectory(dir, "agent")).release();
 });
 
 test("by another name of the same directory it is the same lock", async () => {
   const dir = await freshDir();
-  const lock = await takeStateLock(dir);
+  const lock = await takeStateDirectory(dir, "agent");
   onTestFinished(() => lock.release());
-  await expect(takeStateLock(`${dir}/../${path.basename(dir)}`)).rejects.toThrow("another agent");
+  await expect(takeStateDirectory(`${dir}/../${path.basename(dir)}`, "agent")).rejects.toThrow("another agent");
 });
 
 test("a killed holder leaves nothing that has to be cleaned up", async () => {
   const dir = await freshDir();
-  const module = path.join(import.meta.dirname, "state-lock.ts");
-  const script = `const { takeStateLock } = await import(${JSON.stringify(module)}); await takeStateLock(process.argv[1]); console.log("held"); setInterval(() => 0, 1000);`;
+  const module = path.join(import.meta.dirname, "state-directory.ts");
+  const script = `const { takeStateDirectory } = await import(${JSON.stringify(module)}); await takeStateDirectory(process.argv[1], "agent"); console.log("held"); setInterval(() => 0, 1000);`;
   const holder = spawn(process.execPath, ["--input-type=module", "-e", script, dir], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const gone = once(holder, "exit");
   await once(holder.stdout, "data");
-  await expect(takeStateLock(dir)).rejects.toThrow("another agent");
+  await expect(takeStateDirectory(dir, "agent")).rejects.toThrow("another agent");
   holder.kill("SIGKILL");
   await gone;
-  await (await takeStateLock(dir)).release();
+  await (await takeStateDirectory(dir, "agent")).release();
 });

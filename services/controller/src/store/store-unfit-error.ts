@@ -11,6 +11,8 @@ export type UnfitReason =
   /** Its records have a format that this release cannot read. */
   | "STORE_SCHEMA_NEWER"
   | "STORE_SCHEMA_OLDER"
+  /** Its server lacks what every call needs. */
+  | "STORE_TOO_OLD"
   /** A backup was being put into it, and only a part of it is there. */
   | "STORE_HALF_IMPORTED"
   /** It is not prepared, or cannot be opened. */

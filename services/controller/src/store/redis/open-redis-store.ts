@@ -17,6 +17,7 @@ import { parseRedisAddress } from "./redis-address.ts";
 import { createRedisConnection, type RedisConnection } from "./redis-connection.ts";
 import { createRedisKeys } from "./redis-keys.ts";
 import { createRedisStore, type RedisStore } from "./redis-store.ts";
+import { refuseOldServer } from "./start-gate.ts";
 
 export interface RedisStoreTuning {
   readonly commandTimeoutMs?: number;
@@ -101,6 +102,7 @@ export const openRedisStore = async (options: OpenRedisStoreOptions): Promise<Re
   let opened = false;
   try {
     await firstConnection(connection, startTimeoutMs, clock, signal);
+    await refuseOldServer(connection);
     const known = options.adopt?.clusterUid ?? identity.read();
     await prepare(known === undefined ? ids.uuid() : options.adopt?.clusterUid);
     const found = await inspect(known);

@@ -8,7 +8,9 @@
  * Where nobody may ask, as with Redis as a service, the operator declares it.
  */
 import type { FieldViolation } from "@holdfast/shared/errors/holdfast-error";
+import { StoreUnfitError } from "../store-unfit-error.ts";
 import { isForbidden } from "./call-failure.ts";
+import { parseInfo } from "./parse-info.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 
 /** What only CONFIG tells. */
@@ -84,12 +86,26 @@ const configCheck = (
   cure,
 });
 
-const atLeast7 = ({ info }: ServerFacts): string | undefined =>
+const atLeast7 = ({ info }: Pick<ServerFacts, "info">): string | undefined =>
   Number(info["redis_version"]?.split(".")[0]) >= 7 ? undefined : `version is ${info["redis_version"] ?? "unknown"}`;
+
+const versionCheck: Check = {
+  setting: "redis_version",
+  fault: atLeast7,
+  cure: "use Redis 7.0 or newer: functions are needed",
+};
+
+/** Before all else: an older one answers the first call of a function with an unknown command, and no gate is reached. */
+export const refuseOldServer = async (connection: RedisConnection): Promise<void> => {
+  const fault = atLeast7({ info: parseInfo(String(await connection.call("INFO", "server"))) });
+  if (fault === undefined) return;
+  const description = `${fault}: ${versionCheck.cure}`;
+  throw new StoreUnfitError("STORE_TOO_OLD", connection.shown, [{ field: versionCheck.setting, description }]);
+};
 
 /** protocol.md §3.4, in the order of the damage. */
 export const startChecks: readonly Check[] = [
-  { setting: "redis_version", fault: atLeast7, cure: "use Redis 7.0 or newer: functions are needed" },
+  versionCheck,
   infoCheck("role", "master", "role", "point the address at the master"),
   infoCheck("loading", "0", "loading", "wait until it has read its data"),
   infoCheck("aof_enabled", "1", "appendonly", "CONFIG SET appendonly yes, and appendonly yes in redis.conf"),

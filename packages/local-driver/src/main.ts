@@ -1,0 +1,3 @@
+import { startMain } from "@holdfast/shared/start-main";
+
+await startMain("local-driver", () => import("./serve-main.ts"));
