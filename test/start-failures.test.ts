@@ -403,3 +403,30 @@ describe.each(chosen)("$service: $what", (one) => {
     });
   });
 });
+
+describe("holdfast, the command line", () => {
+  const cli = async (env: Readonly<Record<string, string>>, tree = repo) =>
+    await run([process.execPath, path.join(tree, "packages/cli/bin/holdfast.mjs"), "volume", "list"], {
+      HOME: path.join(dir, "nowhere"),
+      ...env,
+    });
+
+  test.each([
+    ["a bad setting", { HOLDFAST_TIMEOUT: "soon" }, 2, "timeout"],
+    ["a config file that is not there", { HOLDFAST_CONFIG: "/nonexistent/config" }, 2, "/nonexistent/config"],
+    ["a certificate that is not there", { HOLDFAST_CERTS: "/nonexistent/tls" }, 2, "/nonexistent/tls"],
+    ["a controller that is not there", { HOLDFAST_ADDRESS: "127.0.0.1:1", HOLDFAST_TIMEOUT: "2s" }, 5, "127.0.0.1:1"],
+  ])("%s: one failure in words, without a stack", async (_what, env, code, says) => {
+    const { exit, output } = await cli(env);
+    expect(exit, output).toBe(code);
+    expect(output).toContain(says);
+    expect(output).not.toContain("    at ");
+    expect(output.match(/^holdfast: /gm)).toHaveLength(1);
+  });
+
+  test.runIf(full)("no generated code: says what makes it", async () => {
+    const { exit, output } = await cli({}, await bareTree());
+    expect(exit, output).toBe(2);
+    expect(output).toMatch(/^holdfast: the generated code is missing; .*npm run generate\)\n$/);
+  });
+});

@@ -201,11 +201,11 @@ function oneCompositionRoot(file: SourceFile) {
       ),
     );
   }
-  if (place === undefined || file.isTest || /^(?:app|main|[\w-]+-wiring)\.ts$/.test(place.part)) return findings;
+  if (place === undefined || file.isTest || /^(?:app|(?:serve-)?main|[\w-]+-wiring)\.ts$/.test(place.part)) return findings;
   findings.push(
     ...each(
       file,
-      ({ target }) => /\/src\/(?:app|main|[\w-]+-wiring)\.ts$/.test(target ?? ""),
+      ({ target }) => /\/src\/(?:app|(?:serve-)?main|[\w-]+-wiring)\.ts$/.test(target ?? ""),
       (it) => `${it.specifier} is the composition root; nothing is below it`,
     ),
   );

@@ -60,13 +60,13 @@ const settings: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 };
 
 test.each(Object.keys(settings))("%s does not start with a heap snapshot by signal", (part) => {
-  const { status, stderr } = spawnSync(process.execPath, [path.join(root, part, "src/main.ts")], {
+  const { status, stdout } = spawnSync(process.execPath, [path.join(root, part, "src/main.ts")], {
     encoding: "utf8",
     // Without the guard it would start, and stay.
     timeout: 30_000,
     killSignal: "SIGKILL",
     env: { ...settings[part], PATH: process.env["PATH"], NODE_OPTIONS: "--heapsnapshot-signal=SIGUSR2" },
   });
-  expect(stderr).toContain("NODE_OPTIONS has --heapsnapshot-signal");
+  expect(stdout).toContain("NODE_OPTIONS has --heapsnapshot-signal");
   expect(status).toBe(78);
 });
