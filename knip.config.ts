@@ -28,6 +28,8 @@ const config: KnipConfig = {
       ignoreDependencies: ["@biomejs/biome", "@bufbuild/buf", "ts-proto"],
       // Programs of the system; scripts/system-needs.mjs sees to them.
       ignoreBinaries: [
+        "debootstrap",
+        "flock",
         "ip",
         "losetup",
         "mkfifo",

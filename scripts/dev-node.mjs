@@ -8,15 +8,17 @@ import { Problem } from "./problem.mjs";
 /** The first version that strips types without a flag and carries what the code uses. */
 const oldest = 24;
 
-const packageName = `node-${process.platform}-${process.arch}`;
-const packaged = path.join(bin, "node");
+/** Where npm puts it; `.bin/node` is a link to it. */
+const packaged = path.join(modules, `node-${process.platform}-${process.arch}`, "bin", "node");
 
 /** @returns {{node: string, env: NodeJS.ProcessEnv}} the runtime, and an environment in which `node` means it */
 export function devNode() {
-  linkPackaged();
   const env = { ...process.env, PATH: [bin, cacheBin, process.env.PATH].join(path.delimiter) };
   // Run, not looked at: on a libc it was not built for (Alpine) the file is there and does not start.
-  if (answerOf(packaged).version >= oldest) return { node: packaged, env };
+  if (answerOf(packaged).version >= oldest) {
+    linkPackaged();
+    return { node: packaged, env };
+  }
   const own = ownNode();
   if (own !== undefined) return { node: own, env };
   throw new Problem(
@@ -29,7 +31,6 @@ export function devNode() {
  * None where the user's own Node can do the work.
  */
 export function missingLibrary() {
-  linkPackaged();
   const library = libraryIn(answerOf(packaged).errors);
   return library === undefined || ownNode() !== undefined ? undefined : library;
 }
@@ -39,16 +40,17 @@ export const libraryIn = (errors) => /error while loading shared libraries: ([^\
 
 /**
  * npm 10, which comes with Node 20, takes `.bin/node` away again together with the Node packages of other platforms:
- * each of them has a program of that name.
+ * each of them has a program of that name. Only a Node that starts is linked: it stands before the user's own on the
+ * PATH of npm. (npm 11 links it in any case: package.json names the Node that runs npm.)
  */
 function linkPackaged() {
-  const program = path.join(modules, packageName, "bin", "node");
-  if (!existsSync(program) || lstatSync(packaged, { throwIfNoEntry: false }) !== undefined) return;
+  const link = path.join(bin, "node");
+  if (lstatSync(link, { throwIfNoEntry: false }) !== undefined) return;
   try {
-    symlinkSync(path.relative(bin, program), packaged);
+    symlinkSync(path.relative(bin, packaged), link);
   } catch (error) {
-    // Another process was faster, or the tree is read-only: what then does not start is told below.
-    if (!["EEXIST", "EROFS", "EACCES"].includes(error.code)) throw error;
+    // Another process was faster, or the tree is not this user's.
+    if (!["EEXIST", "EACCES", "EROFS"].includes(error.code)) throw error;
   }
 }
 

@@ -201,7 +201,8 @@ function oneCompositionRoot(file: SourceFile) {
       ),
     );
   }
-  if (place === undefined || file.isTest || /^(?:app|(?:serve-)?main|[\w-]+-wiring)\.ts$/.test(place.part)) return findings;
+  if (place === undefined || file.isTest || /^(?:app|(?:serve-)?main|[\w-]+-wiring)\.ts$/.test(place.part))
+    return findings;
   findings.push(
     ...each(
       file,
