@@ -4,6 +4,7 @@
  * C1 What was started is stopped exactly once, the last first. C2 Each stop is bounded, and a failing one does not spare the others.
  * C3 A failed start stops what had been started before it.
  */
+import { endsWithin } from "./async/ends-within.ts";
 import { isAbort } from "./async/signals.ts";
 import type { ConfigSchema } from "./config/config.ts";
 import type { Logger } from "./log/logger.ts";
@@ -41,17 +42,11 @@ export function createLifecycle({ log, stopTimeoutMs = 15_000 }: LifecycleOption
   };
 
   const stopPart = async (name: string, stop: Stop) => {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<"late">((resolve) => {
-      timer = setTimeout(() => resolve("late"), stopTimeoutMs);
-    });
     try {
-      const ended = await Promise.race([Promise.resolve().then(stop), late]);
-      if (ended === "late") log.error("a part did not stop in time", { part: name, timeout_ms: stopTimeoutMs });
+      if (!(await endsWithin(Promise.resolve().then(stop), stopTimeoutMs)))
+        log.error("a part did not stop in time", { part: name, timeout_ms: stopTimeoutMs });
     } catch (error) {
       log.error("a part failed to stop", { part: name, error }); // C2
-    } finally {
-      clearTimeout(timer);
     }
   };
 

@@ -4,6 +4,7 @@
  */
 import { hostname, type NetworkInterfaceInfo, networkInterfaces } from "node:os";
 import { context, DiagLogLevel, diag, propagation, trace } from "@opentelemetry/api";
+import { endsWithin } from "./async/ends-within.ts";
 import {
   type CollectorFiles,
   collectorAgent,
@@ -59,6 +60,8 @@ export const telemetryPart =
   };
 
 const exportTimeoutMs = 5000;
+/** A service that ends waits no longer for its collector, and for one that is away not at all. */
+const lastExportMs = 1000;
 const off: Telemetry = { flush: async () => undefined, shutdown: async () => undefined };
 
 /** What may leave this process as a span attribute. Values are cut, and words that look like secrets never pass. */
@@ -126,7 +129,11 @@ export async function startTelemetry(options: TelemetryOptions): Promise<Telemet
   return {
     flush: () => provider.forceFlush({ timeoutMillis: exportTimeoutMs }),
     async shutdown() {
-      await provider.shutdown().catch((error: unknown) => options.log.warn("spans were lost at the end", { error }));
+      const sent = provider.shutdown().catch((error: unknown) => {
+        if (!outages.away()) options.log.warn("spans were lost at the end", { error });
+      });
+      if (!outages.away() && !(await endsWithin(sent, lastExportMs)))
+        options.log.warn("spans were lost at the end: the collector did not take them in time", { ms: lastExportMs });
       trace.disable();
       propagation.disable();
       context.disable();
@@ -196,6 +203,7 @@ function withAllowList<P extends Processor>(next: P): P {
 interface Outages {
   failed(message: string): void;
   exported(): void;
+  away(): boolean;
 }
 
 /** A collector that is away makes an error every second, and may be away for good: one line when it is gone, one when it is back. */
@@ -217,6 +225,7 @@ function reportOutages(log: Logger, endpoint: string | undefined): Outages {
   );
   return {
     failed,
+    away: () => away,
     exported() {
       if (away) log.info("tracing: spans are exported again", collector);
       away = false;
