@@ -48,6 +48,7 @@ const schemas: Readonly<Record<string, ConfigSchema>> = {
   "local-driver": driverSchema,
 };
 const ofTarget = (target: string) => services.filter(([, service]) => service.build?.target === target);
+const talking = [...ofTarget("controller"), ...ofTarget("node-agent")];
 const ours = services.filter(([, { build }]) => build !== undefined && schemas[build.target] !== undefined);
 
 /** Where a path inside a container really is: the volume or the directory of the host behind it. */
@@ -147,7 +148,6 @@ describe("docker-compose.yml", () => {
 
   const sourceOf = (service: Service, inside: string | undefined) => behind(service, inside ?? "").source;
   const volumesOf = ({ volumes = [] }: Service) => volumes.flatMap((each) => (typeof each === "string" ? [each] : []));
-  const talking = [...ofTarget("controller"), ...ofTarget("node-agent")];
 
   test("who speaks has its own certificate, of those that trust writes, in a volume that it may write", () => {
     const trust = compose.services["trust"] ?? {};
@@ -413,17 +413,28 @@ describe("Dockerfile", () => {
 });
 
 describe("prometheus.yml", () => {
-  test("each target is a service's admin port", () => {
-    const { scrape_configs } = parse(read("deploy/prometheus/prometheus.yml")) as {
-      readonly scrape_configs: readonly {
-        readonly static_configs: readonly { readonly targets: readonly string[] }[];
-      }[];
-    };
-    const targets = scrape_configs.flatMap(({ static_configs }) => static_configs.flatMap((each) => each.targets));
-    const listening = [...ofTarget("controller"), ...ofTarget("node-agent")].map(
-      ([name, service]) => `${name}:${port(settings(service)["HOLDFAST_ADMIN_LISTEN"] ?? "")}`,
+  const { scrape_configs } = parse(read("deploy/prometheus/prometheus.yml")) as {
+    readonly scrape_configs: readonly {
+      readonly static_configs?: readonly { readonly targets: readonly string[] }[];
+      readonly dns_sd_configs?: readonly { readonly names: readonly string[]; readonly port: number }[];
+    }[];
+  };
+  const always = scrape_configs.flatMap(({ static_configs = [] }) => static_configs.flatMap((each) => each.targets));
+  const whenThere = scrape_configs.flatMap(({ dns_sd_configs = [] }) =>
+    dns_sd_configs.flatMap((each) => each.names.map((name) => `${name}:${each.port}`)),
+  );
+  const adminOf = ([name, service]: (typeof talking)[number]): string =>
+    `${name}:${port(settings(service)["HOLDFAST_ADMIN_LISTEN"] ?? "")}`;
+  const inProfile = ([, { profiles }]: (typeof talking)[number]): boolean => profiles !== undefined;
+
+  test("each target is a service's admin port; one of a profile is no target, rather than down, where it is not started", () => {
+    expect([...always].sort()).toEqual(
+      talking
+        .filter((each) => !inProfile(each))
+        .map(adminOf)
+        .sort(),
     );
-    expect([...targets].sort()).toEqual(listening.sort());
+    expect([...whenThere].sort()).toEqual(talking.filter(inProfile).map(adminOf).sort());
   });
 });
 
