@@ -93,18 +93,18 @@ test("each call of the protocol, as dockerd sends it", async () => {
 test("[DS1] a refusal is an answer with its reason; a fault of ours tells nothing", async () => {
   driver.create.mockRejectedValueOnce(invalidArgument([{ field: "size", description: "is wrong" }]));
   expect(await call("Create", { Name: "v" })).toEqual({
-    status: 200,
+    status: 500,
     body: { Err: "INVALID_ARGUMENT: size: is wrong" },
   });
   const blocked = { kind: "precondition", reason: "CLAIM_BLOCKED", message: "it cannot go on" } as const;
   driver.mount.mockRejectedValueOnce(new HoldfastError({ ...blocked, metadata: { clear_with: "holdfast repair x" } }));
   expect(await call("Mount", { Name: "v", ID: "a" })).toEqual({
-    status: 200,
+    status: 500,
     body: { Err: "CLAIM_BLOCKED: it cannot go on; holdfast repair x" },
   });
   driver.create.mockRejectedValueOnce(new Error("secret path /x"));
   expect(await call("Create", { Name: "v" })).toEqual({
-    status: 200,
+    status: 500,
     body: { Err: "INTERNAL: the agent could not do it; its log has the details" },
   });
   const told = log.lines.map(({ level, fields }) => [level, fields["reason"]]);

@@ -2,8 +2,10 @@
  * The socket on which dockerd finds the volume driver: HTTP POST with JSON, protocol v1. Who may open the socket may mount and delete the
  * volumes of its namespace.
  *
- * DS1 A refusal is an answer with `Err`; only what is no call of the protocol has another status. DS2 Bodies, connections and the time to
- * send a request are bounded. DS3 A mount whose answer did not get through is taken back.
+ * DS1 A refusal is an answer with `Err` and status 500, as of Docker's own library for plugins. Podman reads no `Err` beside status 200: it
+ *     would take a mount that was refused for one at no path, and its container would write to a directory of podman's.
+ * DS2 Bodies, connections and the time to send a request are bounded.
+ * DS3 A mount whose answer did not get through is taken back.
  */
 import { chmod, mkdir } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -139,7 +141,7 @@ export function createDriverServer(options: DriverServerOptions): DriverServer {
       send(response, 200, { ...body, Err: "" });
     } catch (error) {
       if (error instanceof BadCall) send(response, error.status, { Err: error.message });
-      else send(response, 200, { Err: wordsOf(error) }); // DS1
+      else send(response, 500, { Err: wordsOf(error) }); // DS1
     }
   };
 
