@@ -3,9 +3,10 @@
  * CAP_SYS_RESOURCE is taken out of what a container asks for, as the bounding set of a test machine may lack it.
  */
 import { execFile, spawnSync } from "node:child_process";
-import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { mkdir, rm, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
+import { killUnder, packBusybox, unmountUnder } from "./container-engine.ts";
 import { type ManagedProcess, startProcess } from "./managed-process.ts";
 import { until } from "./until.ts";
 
@@ -96,32 +97,11 @@ export const startDockerDaemon = async (dir: string): Promise<DockerDaemon> => {
       if (process?.running() === true) await process.kill("SIGTERM");
       await killUnder(dir);
       if (containerd.running()) await containerd.kill("SIGTERM");
-      const mounts = (await readFile("/proc/self/mountinfo", "utf8"))
-        .split("\n")
-        .map((line) => line.split(" ")[4] ?? "");
-      for (const mount of mounts.filter((one) => one.startsWith(`${dir}/`)).reverse()) spawnSync("umount", [mount]);
+      await unmountUnder(dir);
       await rm(dir, { recursive: true, force: true });
     },
   };
   await daemon.start();
-  await importImage(at("root"), address);
+  await run("import", await packBusybox(at("root")), image);
   return daemon;
-};
-
-/** A root with nothing but busybox. */
-const importImage = async (root: string, address: string): Promise<void> => {
-  await mkdir(path.join(root, "bin"), { recursive: true });
-  spawnSync("cp", ["/usr/bin/busybox", path.join(root, "bin/busybox")]);
-  for (const name of ["sh", "cat", "sleep", "ls"]) await symlink("busybox", path.join(root, "bin", name));
-  await execute("sh", ["-c", `tar -C "$0" -c . | ${docker} -H "$1" import - ${image}`, root, address]);
-};
-
-/** Containers outlive a dockerd that was killed: their shims name its directory, and are their parents. */
-const killUnder = async (dir: string): Promise<void> => {
-  for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {
-    const command = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
-    if (!command.includes(`${dir}/`)) continue;
-    const children = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8").catch(() => "");
-    spawnSync("kill", ["-9", ...children.split(" ").filter((child) => child !== ""), pid]);
-  }
 };
