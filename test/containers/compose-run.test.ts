@@ -3,72 +3,36 @@
  * before it ended.
  */
 import { spawnSync } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import path from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { blocksOf } from "../documents/guide-walk.ts";
+import { parse } from "yaml";
 import { full } from "../support/full.ts";
-import { buildGoProgram, goModule, root, runToEnd } from "../support/run-go.ts";
-import { buildSecrets, makeBaseImages } from "./base-images.ts";
-import { type ActiveClaim, createComposeCell, everyProfile, startWriter } from "./compose-cell.ts";
-import { type Engine, engineInstalled, hostDirectory, startEngine } from "./engine.ts";
+import { type ActiveClaim, everyProfile, startWriter } from "./compose-cell.ts";
+import { type LoadedFile, loadAsCompose2, readAlike } from "./compose-loader.ts";
+import { type ComposeRun, oneNode, startComposeRun, takeAwayScript, targets, twoNodes } from "./compose-run.ts";
+import { engineInstalled, hostDirectory } from "./engine.ts";
+import { expectSmallImages } from "./image-figures.ts";
+import { observeOneNode, observeTwoNodes } from "./observed-run.ts";
 
 const asRoot = process.getuid?.() === 0;
 if (full && !asRoot) console.warn("SKIPPED: a container engine of the test's own needs root");
 const ready = full && asRoot && (await engineInstalled());
 
-const targets = ["controller", "node-agent", "local-driver", "cli"] as const;
-const oneNode = ["redis", "controller", "node-a", "local-driver"];
-const twoNodes = [...oneNode, "node-b", "local-driver-b"];
-const megabytes = (bytes: string): number => Math.round(Number(bytes) / 1e6);
-
 describe.runIf(ready)("images and compose file on a real engine", () => {
-  let dir: string;
-  let engine: Engine;
-  let cell: ReturnType<typeof createComposeCell>;
-  const told: string[] = [];
-  const tell = (line: string): void => {
-    told.push(line);
-    process.stdout.write(`containers: ${line}\n`);
-  };
+  let run: ComposeRun;
+  let engine: ComposeRun["engine"];
+  let cell: ComposeRun["cell"];
 
   beforeAll(async () => {
-    dir = await mkdtemp(path.join(tmpdir(), "hf-containers-"));
-    const builder = await startEngine(dir, "build");
-    try {
-      await makeBaseImages(builder, dir);
-      const secrets = await buildSecrets(dir);
-      for (const target of targets)
-        await builder.docker([
-          ...["build", "-q", "--network", "host", ...secrets, "--target", target, "-t", `holdfast-${target}`, root],
-        ]);
-    } finally {
-      await builder.stop();
-    }
-    engine = await startEngine(dir, "run");
-    cell = createComposeCell(engine);
-  }, 3_600_000);
-
-  afterAll(async () => {
-    if (engine !== undefined) {
-      // What a failed test left: their host ends with the engine, and loop devices would not.
-      await engine.compose([...everyProfile, "down", "-v"]).catch(() => undefined);
-      await engine.onHost(await takeAwayScript()).catch(() => undefined);
-      await engine.stop();
-    }
-    await rm(dir ?? "/nonexistent", { recursive: true, force: true });
-  }, 300_000);
+    run = await startComposeRun();
+    ({ engine, cell } = run);
+  }, 5_400_000);
+  afterAll(() => run?.stop(), 300_000);
 
   let broken = false;
   beforeEach(({ skip }) => skip(broken, "a test before it failed"));
   afterEach(({ task }) => {
     broken ||= task.result?.state === "fail";
   });
-
-  const takeAwayScript = async (): Promise<string> =>
-    blocksOf(await readFile(path.join(root, "docs/containers.md"), "utf8")).find(({ text }) => text.includes("losetup"))
-      ?.text ?? "exit 1";
 
   const expectAsBefore = async (before: readonly ActiveClaim[]): Promise<void> => {
     expect(await cell.claims()).toEqual(before);
@@ -77,46 +41,22 @@ describe.runIf(ready)("images and compose file on a real engine", () => {
   };
 
   test("images: at most 60 MB above their base, no secret of the build, labels", async () => {
-    const size = async (name: string) => megabytes(await engine.docker(["image", "inspect", "-f", "{{.Size}}", name]));
-    const base = await size("node:26-slim");
-    tell(`node:26-slim as made here: ${base} MB`);
-    for (const target of targets) {
-      const name = `holdfast-${target}`;
-      const layers = (
-        await engine.docker(["history", "--no-trunc", "--human=false", "--format", "{{.Size}} {{.CreatedBy}}", name])
-      )
-        .split("\n")
-        .filter((line) => target === "local-driver" && line.includes("e2fsprogs"));
-      const packages = layers.reduce((sum, line) => sum + megabytes(line.split(" ")[0] ?? "0"), 0);
-      const whole = await size(name);
-      tell(
-        `${name}: ${whole} MB, ${whole - base - packages} above its base${packages === 0 ? "" : ` and ${packages} of packages`}`,
-      );
-      expect(whole - base - packages).toBeLessThanOrEqual(60);
-      const look = ["run", "--rm", "--network", "none", "--user", "0", "--entrypoint", "sh", name, "-c"];
-      expect(await engine.docker([...look, "ls -A /run/secrets /root/.npmrc 2>/dev/null; true"])).toBe("");
-      const labels = await engine.docker(["image", "inspect", "-f", "{{json .Config.Labels}}", name]);
-      expect(JSON.parse(labels)).toMatchObject({ "org.opencontainers.image.title": name });
-    }
+    await expectSmallImages(run);
   });
 
-  test("the file is valid for docker-compose 1.29 and by the loader of Compose 2", async () => {
-    await engine.compose([...everyProfile, "config", "-q"]);
-    const sum = "h1:UHSv/QHlo6QJtrT4igF1rdORgIUhDo1gWuyJUoiNNIM=";
-    const module = await goModule("github.com/compose-spec/compose-go/v2@v2.9.0", sum);
-    const loader = await buildGoProgram("compose-spec", module, "./cmd", 600_000);
-    const loaded = await runToEnd(loader, ["--format", "json", "docker-compose.yml"], 60_000, {
-      env: { PATH: process.env["PATH"] ?? "", COMPOSE_PROFILES: "*" },
-    });
-    expect([loaded.code, loaded.output.includes("warning")]).toEqual([0, false]);
-    const { services } = JSON.parse(loaded.stdout) as { readonly services: object };
-    expect(Object.keys(services).sort()).toEqual(
+  test("docker-compose 1.29 and the loader of Compose 2 read the same in the file", async () => {
+    const everything = await loadAsCompose2("*");
+    expect(Object.keys(everything.services).sort()).toEqual(
       [...twoNodes, "trust", "cli", "jaeger", "prometheus", "grafana"].sort(),
     );
+    expect(Object.keys((await loadAsCompose2("")).services).sort()).toEqual([...oneNode, "trust"].sort());
+    const older = parse(await engine.compose([...everyProfile, "config"])) as LoadedFile;
+    expect(readAlike(older)).toEqual(readAlike(everything));
   });
 
-  test("up: one node, healthy, ready, and one line about the collector that is not there", async () => {
-    await engine.compose(["up", "-d", "--no-build"]);
+  test("up --build, as README.md says: one node, healthy, ready, and one line about the collector that is not there", async () => {
+    for (const target of targets) await engine.docker(["image", "rm", `holdfast-${target}`]);
+    await engine.compose(["-f", "docker-compose.yml", "-f", run.networkOfBuilds, "up", "-d", "--build"]);
     await cell.healthy(oneNode);
     const started = await engine.docker(["ps", "-a", "--format", '{{.Label "com.docker.compose.service"}}']);
     expect(started.split("\n").sort()).toEqual([...oneNode, "trust"].sort());
@@ -133,6 +73,10 @@ describe.runIf(ready)("images and compose file on a real engine", () => {
       expect([service, log.match(/"message":"tracing: /g)?.length]).toEqual([service, 1]);
       expect(log).not.toMatch(/Tini is not running as PID 1/);
     }
+  });
+
+  test("observability beside one node: each target of Prometheus is up, its rules and the queries of the dashboards are answered", async () => {
+    await observeOneNode(run);
   });
 
   test("two nodes, a claim on each, files written through the mounts that the host sees", async () => {
@@ -156,11 +100,15 @@ describe.runIf(ready)("images and compose file on a real engine", () => {
     expect(await cell.loops()).toHaveLength(2);
   });
 
+  test("the claim of the second node is a trace in Jaeger, found by its workload; its agent is a target of Prometheus", async () => {
+    await observeTwoNodes(run);
+  });
+
   test("what the services may and take: memory, read-only roots, the controller without a capability", async () => {
     for (const service of twoNodes) {
       const id = await cell.idOf(service);
       const [main] = [...(await cell.processes(id))].sort((a, b) => b.rssMiB - a.rssMiB);
-      tell(`${service}: ${main?.rssMiB} MiB`);
+      run.figures.set(service, "memory", `${main?.rssMiB} MiB`);
       if (service === "redis") continue;
       await expect(engine.docker(["exec", id, "touch", "/app/x"])).rejects.toThrow(/Read-only file system/);
     }
@@ -175,7 +123,7 @@ describe.runIf(ready)("images and compose file on a real engine", () => {
       const writer = startWriter(
         engine.onHost,
         before.map(({ host_path }) => host_path),
-        `${dir}/stop`,
+        `${run.dir}/stop`,
       );
       onTestFinished(async () => void (await writer.end()));
       const id = await cell.idOf(service);
@@ -200,7 +148,8 @@ describe.runIf(ready)("images and compose file on a real engine", () => {
       for (const { pid: old } of all) expect([service, now.includes(old), alive(old)]).toEqual([service, false, false]);
       await expectAsBefore(before);
       const { written, failed } = await writer.end();
-      tell(`${service}: ended within ${seconds} s; ${written} writes of the host meanwhile, ${failed} failed`);
+      run.figures.set(service, "ends within", `${seconds} s`);
+      run.tell(`${service}: ${written} writes of the host while it was restarted and killed, ${failed} failed`);
       expect([written > 0, failed]).toEqual([true, 0]);
     },
   );
@@ -266,7 +215,7 @@ describe.runIf(ready)("images and compose file on a real engine", () => {
     await engine.onHost(await takeAwayScript());
     await nothingIsLeft();
     expect(await engine.onHost(`ls -A ${hostDirectory}`)).toBe("");
-    tell("all of it is taken away");
+    run.tell("all of it is taken away");
   });
 });
 

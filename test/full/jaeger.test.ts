@@ -2,7 +2,7 @@
  * A real Jaeger, of the version that docker-compose.yml starts, is sent what the services send, by gRPC from the controller and by HTTP
  * from the agent, and is asked as its user interface asks. What it has stored is drawn and compared with docs/tracing.md.
  */
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { isAllowedAttribute } from "@holdfast/shared/telemetry";
@@ -20,7 +20,9 @@ import {
   waitingLong,
 } from "../harness/traced-life.ts";
 import { full } from "../support/full.ts";
-import { buildJaeger, type Jaeger, type JaegerTrace, jaegerVersion, spansOf, startJaeger } from "../support/jaeger.ts";
+import { composeImage } from "../support/compose-image.ts";
+import { buildJaeger, type Jaeger, jaegerVersion, startJaeger } from "../support/jaeger.ts";
+import { type JaegerTrace, spansOf } from "../support/jaeger-api.ts";
 
 const root = process.getuid?.() === 0;
 if (full && !root) console.warn("SKIPPED: the traces in Jaeger are of real mounts, which need root");
@@ -29,8 +31,7 @@ const controller = "holdfast-controller";
 const agent = "holdfast-node-agent";
 
 test("docker-compose.yml starts the Jaeger that is built here", async () => {
-  const compose = await readFile(path.resolve(import.meta.dirname, "../../docker-compose.yml"), "utf8");
-  expect(compose).toContain(`image: jaegertracing/jaeger:${jaegerVersion}\n`);
+  expect(await composeImage("JAEGER")).toBe(`jaegertracing/jaeger:${jaegerVersion}`);
 });
 
 describe.runIf(full && root)("traces as Jaeger stores them", () => {

@@ -2,8 +2,8 @@ import { randomInt } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import path from "node:path";
 import { type ManagedProcess, startProcess } from "../harness/managed-process.ts";
-import type { ReceivedSpan } from "../harness/otlp-receiver.ts";
 import { until } from "../harness/until.ts";
+import { createJaegerApi, type JaegerApi } from "./jaeger-api.ts";
 import { buildGoProgram, goModule } from "./run-go.ts";
 
 export const jaegerVersion = "2.13.0";
@@ -14,82 +14,14 @@ const jaeger = {
   sum: "h1:sWCOOF1dr+NL0PLil7mFo3BqqQL8k4WiM7aguFbc14g=",
 };
 const minute = 60_000;
-const hourMs = 60 * minute;
 
 /** Within its own module, so that its own go.mod and go.sum say what it is built of. The first time takes several minutes. */
 export const buildJaeger = async (): Promise<string> =>
   buildGoProgram("jaeger", await goModule(jaeger.module, jaeger.sum), "./cmd/jaeger", 40 * minute);
 
-interface JaegerTag {
-  readonly key: string;
-  readonly value: string | number | boolean;
-}
-
-/** A span as Jaeger's API answers it. */
-interface JaegerSpan {
-  readonly traceID: string;
-  readonly spanID: string;
-  readonly operationName: string;
-  readonly references: readonly { readonly refType: string; readonly traceID: string; readonly spanID: string }[];
-  /** Microseconds. */
-  readonly startTime: number;
-  readonly duration: number;
-  readonly tags: readonly JaegerTag[];
-  readonly logs: readonly { readonly fields: readonly JaegerTag[] }[];
-  readonly processID: string;
-  /** What Jaeger found wrong with it: a parent that is missing, a clock that differs. */
-  readonly warnings: readonly string[] | null;
-}
-
-export interface JaegerTrace {
-  readonly traceID: string;
-  readonly spans: readonly JaegerSpan[];
-  readonly processes: Readonly<Record<string, { readonly serviceName: string; readonly tags: readonly JaegerTag[] }>>;
-}
-
-type TagValues = Readonly<Record<string, string | number | boolean>>;
-
-const valuesOf = (tags: readonly JaegerTag[]): TagValues =>
-  Object.fromEntries(tags.map(({ key, value }) => [key, value]));
-
-/** With all that was said with its events. */
-export interface StoredSpan extends ReceivedSpan {
-  readonly eventValues: readonly TagValues[];
-}
-
-/** Jaeger's spans in the form in which the OTLP receiver tells them, so that both are drawn and compared alike. */
-export const spansOf = ({ spans, processes }: JaegerTrace): readonly StoredSpan[] =>
-  spans.map((span) => {
-    const tags = valuesOf(span.tags);
-    const parent = span.references.find(({ refType }) => refType === "CHILD_OF");
-    const start = BigInt(span.startTime) * 1000n;
-    return {
-      service: processes[span.processID]?.serviceName ?? "",
-      traceId: span.traceID,
-      spanId: span.spanID,
-      parentSpanId: parent?.spanID ?? "",
-      name: span.operationName,
-      start,
-      end: start + BigInt(span.duration) * 1000n,
-      attributes: tags,
-      status: tags["error"] === true ? 2 : 0,
-      links: span.references
-        .filter(({ refType }) => refType === "FOLLOWS_FROM")
-        .map(({ traceID, spanID }) => ({ traceId: traceID, spanId: spanID })),
-      events: span.logs.map(({ fields }) => String(valuesOf(fields)["event"])),
-      eventValues: span.logs.map(({ fields }) => valuesOf(fields)),
-    };
-  });
-
-export interface Jaeger {
+export interface Jaeger extends JaegerApi {
   /** For HOLDFAST_OTLP_ENDPOINT, by HOLDFAST_OTLP_PROTOCOL. */
   readonly otlp: { readonly grpc: string; readonly http: string };
-  services(): Promise<readonly string[]>;
-  operations(service: string): Promise<readonly string[]>;
-  /** Undefined: it knows no such trace, or not yet. */
-  trace(id: string): Promise<JaegerTrace | undefined>;
-  /** As the search form of its user interface asks. */
-  search(service: string, tags: TagValues): Promise<readonly JaegerTrace[]>;
   stop(): Promise<void>;
 }
 
@@ -126,19 +58,17 @@ export const startJaeger = async (binary: string, dir: string): Promise<Jaeger> 
   const config = path.join(dir, "jaeger.yaml");
   await writeFile(config, configOf(host));
   const service: ManagedProcess = startProcess({ name: "jaeger", command: [binary, "--config", config] });
-  const ask = async <T>(what: string): Promise<T | undefined> => {
-    const response = await fetch(`http://${host}:16686/api/${what}`);
-    if (response.status === 404) return undefined;
-    if (!response.ok) throw new Error(`Jaeger answers ${response.status} to ${what}: ${await response.text()}`);
-    return ((await response.json()) as { readonly data: T }).data;
-  };
+  const api = createJaegerApi(`http://${host}:16686`, async (url) => {
+    const response = await fetch(url);
+    return { status: response.status, body: await response.text() };
+  });
   const stop = async (): Promise<void> => void (await service.kill("SIGTERM"));
   try {
     await until(
       "Jaeger to answer",
       async () => {
         if (!service.running()) throw new Error(`Jaeger ended at its start:\n${service.output()}`);
-        return ask("services").then(
+        return api.services().then(
           () => true,
           () => false,
         );
@@ -149,23 +79,5 @@ export const startJaeger = async (binary: string, dir: string): Promise<Jaeger> 
     await stop();
     throw error;
   }
-  return {
-    otlp: { grpc: `http://${host}:4317`, http: `http://${host}:4318` },
-    services: async () => (await ask<readonly string[] | null>("services")) ?? [],
-    operations: async (name) =>
-      (await ask<readonly string[] | null>(`services/${encodeURIComponent(name)}/operations`)) ?? [],
-    trace: async (id) => (await ask<readonly JaegerTrace[] | null>(`traces/${id}`))?.[0],
-    search: async (name, tags) => {
-      const query = new URLSearchParams({
-        service: name,
-        tags: JSON.stringify(Object.fromEntries(Object.entries(tags).map(([key, value]) => [key, String(value)]))),
-        // Microseconds; also what a controller sent whose clock is ahead.
-        start: String((Date.now() - hourMs) * 1000),
-        end: String((Date.now() + hourMs) * 1000),
-        limit: "100",
-      });
-      return (await ask<readonly JaegerTrace[] | null>(`traces?${query}`)) ?? [];
-    },
-    stop,
-  };
+  return { ...api, otlp: { grpc: `http://${host}:4317`, http: `http://${host}:4318` }, stop };
 };
