@@ -63,7 +63,8 @@ export const buildSecrets = async (dir: string): Promise<readonly string[]> => {
 };
 
 export const makeBaseImages = async ({ docker }: Engine, dir: string): Promise<void> => {
-  await docker(["import", await debian(), "hf-debian"]);
+  // Imported once: an image that is imported anew is another one, and all that is built on it is built again.
+  if ((await docker(["images", "-q", "hf-debian"])) === "") await docker(["import", await debian(), "hf-debian"]);
   const context = path.join(dir, "base");
   const { stdout } = await runToEnd("sh", ["-c", 'realpath "$(command -v npm)"'], minute);
   const npm = path.resolve(stdout.trim(), "../..");

@@ -23,10 +23,10 @@ export interface LoadedService {
 export type LoadedFile = { readonly services: Readonly<Record<string, LoadedService>> };
 
 /** Rejects what the loader refuses or warns of. */
-export const loadAsCompose2 = async (profiles: string): Promise<LoadedFile> => {
+export const loadAsCompose2 = async (): Promise<LoadedFile> => {
   const program = await buildGoProgram("compose-spec", await goModule(loader.module, loader.sum), "./cmd", 600_000);
   const { code, stdout, output } = await runToEnd(program, ["--format", "json", "docker-compose.yml"], 60_000, {
-    env: { PATH: process.env["PATH"] ?? "", COMPOSE_PROFILES: profiles },
+    env: { PATH: process.env["PATH"] ?? "", COMPOSE_PROFILES: "*" },
   });
   if (code !== 0 || output.includes("warning"))
     throw new Error(`docker-compose.yml, as Compose 2 reads it:\n${output}`);
@@ -38,11 +38,17 @@ const compared = [
   ...(["privileged", "read_only", "pid", "profiles"] as const),
 ];
 
-/** Without what is empty or absent. */
+/** docker-compose 1.29 prints a colon in its place. */
+const alike = (name: keyof LoadedService, value: unknown): unknown =>
+  name === "security_opt" && Array.isArray(value)
+    ? value.map((each) => String(each).replace(/^seccomp:/, "seccomp="))
+    : value;
+
+/** Without what is absent. */
 export const readAlike = ({ services }: LoadedFile): object =>
   Object.fromEntries(
     Object.entries(services).map(([name, service]) => [
       name,
-      Object.fromEntries(compared.flatMap((key) => (service[key] == null ? [] : [[key, service[key]]]))),
+      Object.fromEntries(compared.flatMap((key) => (service[key] == null ? [] : [[key, alike(key, service[key])]]))),
     ]),
   );

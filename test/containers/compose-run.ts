@@ -29,11 +29,8 @@ const build = async (dir: string): Promise<void> => {
   try {
     await makeBaseImages(builder, dir);
     await makeObserverImages(builder, dir);
-    const secrets = await buildSecrets(dir);
-    for (const target of targets)
-      await builder.docker([
-        ...["build", "-q", "--network", "host", ...secrets, "--target", target, "-t", `holdfast-${target}`, root],
-      ]);
+    const options = ["--quiet", "--network", "host", ...(await buildSecrets(dir))];
+    await builder.program([process.execPath, path.join(root, "scripts/build-images.mjs"), ...options]);
   } finally {
     await builder.stop();
   }

@@ -23,6 +23,8 @@ const project = "hf-containers";
 export interface Engine {
   docker(args: readonly string[], input?: string): Promise<string>;
   compose(args: readonly string[], input?: string): Promise<string>;
+  /** A program of this machine that calls docker. */
+  program(words: readonly string[]): Promise<string>;
   /** A shell of the host of the containers. */
   onHost(script: string): Promise<string>;
   stop(): Promise<void>;
@@ -117,6 +119,7 @@ export const startEngine = async (dir: string, purpose: "build" | "run"): Promis
   return {
     docker: (args, input) => run(["docker", ...args], input),
     compose: (args, input) => run(["docker-compose", ...args], input),
+    program: (words) => run(words),
     onHost: (script) => run(["nsenter", `--target=${daemon.pid}`, "--mount", "--net", "sh", "-c", script]),
     async stop() {
       const left = (await run(["docker", "ps", "-aq"])).split("\n").filter((id) => id !== "");

@@ -1,4 +1,4 @@
-/** Whether the work ended within that time; rejects as it does. Work that takes longer goes on, and its failure is nobody's fault. */
+/** Whether the work ended within that time; rejects as it does. Work that takes longer goes on, and its failure is not told. */
 export async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {
