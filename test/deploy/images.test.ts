@@ -4,6 +4,9 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { composeImage } from "../support/compose-image.ts";
+import { jaegerVersion } from "../support/jaeger.ts";
+import { prometheusVersion } from "../support/prometheus.ts";
 
 interface Service {
   readonly build?: object;
@@ -31,6 +34,11 @@ describe("foreign images", () => {
     for (const { build, image } of services) if (build === undefined) expect(image).toMatch(/^\$\{HOLDFAST_IMAGE_/);
     const [, fallback = ""] = /^ARG HOLDFAST_IMAGE_NODE=(\S+)$/m.exec(read("Dockerfile")) ?? [];
     expect(compose).toContain(`"\${HOLDFAST_IMAGE_NODE:-${fallback}}"`);
+  });
+
+  test("Jaeger and Prometheus that tests build are of the versions that the compose file starts", async () => {
+    expect(await composeImage("JAEGER")).toBe(`jaegertracing/jaeger:${jaegerVersion}`);
+    expect(await composeImage("PROMETHEUS")).toBe(`prom/prometheus:v${prometheusVersion}`);
   });
 
   test("are listed with how each is held", () => {

@@ -20,8 +20,7 @@ import {
   waitingLong,
 } from "../harness/traced-life.ts";
 import { full } from "../support/full.ts";
-import { composeImage } from "../support/compose-image.ts";
-import { buildJaeger, type Jaeger, jaegerVersion, startJaeger } from "../support/jaeger.ts";
+import { buildJaeger, type Jaeger, startJaeger } from "../support/jaeger.ts";
 import { type JaegerTrace, spansOf } from "../support/jaeger-api.ts";
 
 const root = process.getuid?.() === 0;
@@ -29,10 +28,6 @@ if (full && !root) console.warn("SKIPPED: the traces in Jaeger are of real mount
 
 const controller = "holdfast-controller";
 const agent = "holdfast-node-agent";
-
-test("docker-compose.yml starts the Jaeger that is built here", async () => {
-  expect(await composeImage("JAEGER")).toBe(`jaegertracing/jaeger:${jaegerVersion}`);
-});
 
 describe.runIf(full && root)("traces as Jaeger stores them", () => {
   let dir: string;
