@@ -9,6 +9,7 @@ const config: KnipConfig = {
       entry: [
         "scripts/run.mjs",
         "scripts/api-baseline.mjs",
+        "scripts/bundle.mjs",
         "scripts/docs/main.ts",
         "test/**/*.test.ts",
         "test/harness/fuse-daemon.ts",

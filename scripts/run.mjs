@@ -43,6 +43,10 @@ const tasks = {
     needs: [],
     run: (context) => runChild(context.node, ["scripts/docs/main.ts", ...context.args], context),
   },
+  bundle: {
+    needs: [],
+    run: (context) => runChild(context.node, ["scripts/bundle.mjs"], context),
+  },
   bench: {
     needs: ["redis-server"],
     run: (context) => runChild(context.node, ["bench/main.ts", ...context.args], context),

@@ -14,8 +14,16 @@ const accepted: ReadonlySet<string> = new Set(["0BSD", "Apache-2.0", "BSD-2-Clau
 
 const wordsOf = (licence: string): readonly string[] => licence.replace(/[()]/g, "").split(/ (?:AND|OR) /);
 
-/** The packages that an image or an installation without tools holds, as the lock file has them. */
-const shipped = (root: string): readonly (readonly [name: string, version: string, licence: string])[] => {
+export interface ShippedPackage {
+  /** From the root, as the lock file says. */
+  readonly place: string;
+  readonly name: string;
+  readonly version: string;
+  readonly licence: string;
+}
+
+/** The packages that an installation without tools holds, as the lock file has them. The bundle has no code but theirs and our own. */
+export const shippedPackages = (root: string): readonly ShippedPackage[] => {
   const lock = JSON.parse(readFileSync(path.join(root, "package-lock.json"), "utf8")) as {
     readonly packages: Readonly<Record<string, Locked>>;
   };
@@ -25,7 +33,7 @@ const shipped = (root: string): readonly (readonly [name: string, version: strin
     const unknown = wordsOf(license).filter((word) => !accepted.has(word));
     if (unknown.length > 0)
       throw new Error(`${name} ${version} has the licence "${license}", which nobody has accepted`);
-    return [[name, version, license] as const];
+    return [{ place, name, version, licence: license }];
   });
 };
 
@@ -33,11 +41,11 @@ export const licencesPage = (root: string): string =>
   [
     "# Licences",
     "",
-    "Made from the lock file (`npm run docs`). Holdfast is under Apache-2.0. Images and installations without tools hold these packages.",
+    "Made from the lock file (`npm run docs`). Holdfast is under Apache-2.0. What is shipped has code of these packages, and their licences in `THIRD-PARTY-LICENCES`.",
     "A package with another licence than those in this table stops `npm run docs`. `npm run --silent sbom` prints the same as CycloneDX.",
     "",
     "| package | version | licence |",
     "|---|---|---|",
-    ...shipped(root).map(([name, version, licence]) => `| ${name} | ${version} | ${licence} |`),
+    ...shippedPackages(root).map(({ name, version, licence }) => `| ${name} | ${version} | ${licence} |`),
     "",
   ].join("\n");

@@ -14,8 +14,13 @@ import { runCli } from "./run-cli.ts";
 tls.DEFAULT_MIN_VERSION = "TLSv1.3";
 plainKeys();
 
-const mainOf = (service: string): string | undefined => {
-  const file = fileURLToPath(new URL(`../../../services/${service}/src/main.ts`, import.meta.url));
+const mains: Readonly<Record<CheckedService, URL>> = {
+  controller: new URL("../../../services/controller/src/main.ts", import.meta.url),
+  "node-agent": new URL("../../../services/node-agent/src/main.ts", import.meta.url),
+};
+
+const mainOf = (service: CheckedService): string | undefined => {
+  const file = fileURLToPath(mains[service]);
   return existsSync(file) ? file : undefined;
 };
 
