@@ -24,14 +24,13 @@ import {
 } from "@holdfast/sim-plugin/processes";
 import type { TokenMode } from "@holdfast/sim-plugin/role/token-check";
 import type { ChannelCredentials } from "nice-grpc";
+import { serviceProgram } from "../support/service-program.ts";
 import type { UnitName } from "../support/unit-rights.ts";
 import { startLocalDriver } from "./local-driver.ts";
 import { detachLoopsUnder } from "./loop-files.ts";
 import { type ManagedProcess, startProcess } from "./managed-process.ts";
 import { type OtherController, type SecondController, startSecondController } from "./second-controller.ts";
 import { until } from "./until.ts";
-
-const repo = path.resolve(import.meta.dirname, "../..");
 
 /** Everything as in production: one controller process, one agent and one node plugin a node, one storage backend. */
 export interface ClusterOptions {
@@ -240,11 +239,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
   stops.push(async () => driver?.kill("SIGTERM"));
   if (options.localDriver !== undefined) await startDriver();
 
-  const controllerCommand = [
-    nodeBinary,
-    "--disable-sigusr1",
-    path.join(repo, "services/controller/src/main.ts"),
-  ] as const;
+  const controllerCommand = [nodeBinary, "--disable-sigusr1", serviceProgram("controller")] as const;
   const store = options.store ?? `sqlite://${path.join(dir, "store.db")}`;
   const startController = async (env: Readonly<Record<string, string>> = {}): Promise<ManagedProcess> => {
     controller = startProcess({
@@ -339,7 +334,7 @@ const startIn = async (dir: string, { channels, stops, stop, ...options }: Start
     const startAgent = async (env: Readonly<Record<string, string>> = {}): Promise<ManagedProcess> => {
       agent = startProcess({
         name,
-        command: [nodeBinary, "--disable-sigusr1", path.join(repo, "services/node-agent/src/main.ts")],
+        command: [nodeBinary, "--disable-sigusr1", serviceProgram("node-agent")],
         ...(net === undefined ? {} : { netns: net.netns }),
         ...inside(),
         ...rightsOf("node-agent"),

@@ -3,6 +3,7 @@ import path from "node:path";
 import { ClaimState } from "@holdfast/shared/gen/holdfast/v1/claim";
 import { OrphanKind } from "@holdfast/shared/gen/holdfast/v1/repair";
 import { type Volume, VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
+import { serviceProgram } from "../support/service-program.ts";
 import type { Cluster } from "./cluster.ts";
 import type { FailoverWorkload } from "./failover-workload.ts";
 import { startProcess } from "./managed-process.ts";
@@ -32,7 +33,7 @@ export interface PersonOptions {
 /** Longer than a controller waits before it looks at its store again. */
 const patienceMs = 5_000;
 
-const controllerMain = path.resolve(import.meta.dirname, "../../services/controller/src/main.ts");
+const controllerMain = serviceProgram("controller");
 
 export const createFailoverPerson = (options: PersonOptions): FailoverPerson => {
   const { cluster, sides, nodes, url, workload } = options;

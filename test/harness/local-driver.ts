@@ -1,7 +1,5 @@
-import path from "node:path";
+import { serviceProgram } from "../support/service-program.ts";
 import { type ManagedProcess, type ProcessSpec, startProcess } from "./managed-process.ts";
-
-const main = path.resolve(import.meta.dirname, "../../packages/local-driver/src/main.ts");
 
 export interface LocalDriverSpec {
   readonly sockets: readonly string[];
@@ -16,7 +14,7 @@ export interface LocalDriverSpec {
 export const startLocalDriver = async (spec: LocalDriverSpec): Promise<ManagedProcess> => {
   const driver = startProcess({
     name: `local-driver ${spec.nodeId}`,
-    command: [process.execPath, main],
+    command: [process.execPath, serviceProgram("local-driver")],
     ...(spec.mountsOf === undefined ? {} : { mountsOf: spec.mountsOf }),
     ...(spec.rightsOf === undefined ? {} : { rightsOf: spec.rightsOf }),
     env: {

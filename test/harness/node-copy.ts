@@ -2,11 +2,10 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { startSimPlugin } from "@holdfast/sim-plugin/processes";
+import { serviceProgram } from "../support/service-program.ts";
 import type { Cluster, ClusterNode } from "./cluster.ts";
 import { type ManagedProcess, startProcess } from "./managed-process.ts";
 import { plugin as pluginName } from "./scenario.ts";
-
-const repo = path.resolve(import.meta.dirname, "../..");
 
 export interface NodeCopy {
   readonly agent: ManagedProcess;
@@ -53,7 +52,7 @@ export const startNodeCopy = async (
   await writeFile(path.join(pluginDir, "plugins.json"), JSON.stringify({ plugins }), { mode: 0o600 });
   const agent = startProcess({
     name: "copy",
-    command: [process.execPath, path.join(repo, "services/node-agent/src/main.ts")],
+    command: [process.execPath, serviceProgram("node-agent")],
     mountsOf: of.mountsOf,
     env: {
       HOLDFAST_NODE: node.name,

@@ -2,14 +2,13 @@
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { machineIdFile } from "@holdfast/node-agent/testing/machine-id-file";
+import { type Service, serviceProgram } from "../support/service-program.ts";
 import { type ManagedProcess, startProcess } from "./managed-process.ts";
-
-const repo = path.resolve(import.meta.dirname, "../..");
 
 type Settings = Readonly<Record<string, string>>;
 
-const serviceAt = (service: string, name: string, env: Settings): ManagedProcess =>
-  startProcess({ name, command: [process.execPath, path.join(repo, `services/${service}/src/main.ts`)], env });
+const serviceAt = (service: Service, name: string, env: Settings): ManagedProcess =>
+  startProcess({ name, command: [process.execPath, serviceProgram(service)], env });
 
 const ready = (one: ManagedProcess) => one.line(({ message }) => message === "ready", "its line `ready`");
 

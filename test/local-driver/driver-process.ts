@@ -8,11 +8,12 @@ import path from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type ManagedProcess, startProcess } from "../harness/managed-process.ts";
 import { until } from "../harness/until.ts";
+import { serviceProgram } from "../support/service-program.ts";
 import { cleanUp, tearDown } from "./clean-up.ts";
 import { type CsiClients, openCsiClients } from "./csi-clients.ts";
 import { childrenOf, loopsBelow, mountsBelow, strayFiles } from "./host-facts.ts";
 
-export const driverMain = path.resolve(import.meta.dirname, "../../packages/local-driver/src/main.ts");
+export const driverMain = serviceProgram("local-driver");
 
 export interface DriverProcess {
   /** Holds everything of this test. */
