@@ -25,9 +25,9 @@ const everywhere = [
 const mostExposed: Readonly<Record<UnitName, number>> = { controller: 2, "node-agent": 5.8, "local-driver": 6.2 };
 
 describe("systemd units", () => {
-  test.each(units)("%s starts a file that is here", (_, text) => {
+  test.each(units)("%s starts a program of the package", (_, text) => {
     const [, started = ""] = /^ExecStart=\/usr\/bin\/node --disable-sigusr1 \/opt\/holdfast\/(\S+)$/m.exec(text) ?? [];
-    expect(existsSync(path.join(root, started)), started).toBe(true);
+    expect(existsSync(path.join(root, "deploy/package", started)), started).toBe(true);
     expect(text).toMatch(/^RestartPreventExitStatus=78$/m);
   });
 
