@@ -18,20 +18,18 @@ COPY packages/local-driver/package.json packages/local-driver/
 COPY services/controller/package.json services/controller/
 COPY services/node-agent/package.json services/node-agent/
 
-# The generated code; needs the tools, which no image below carries.
-FROM manifests AS generated
+# The bundle (docs/adr/0026-what-is-shipped-is-bundled.md), made by tools that no image below carries.
+FROM manifests AS bundled
 RUN --mount=type=secret,id=npmrc --mount=type=secret,id=ca \
     NPM_CONFIG_USERCONFIG=/run/secrets/npmrc npm ci --ignore-scripts --no-audit --no-fund
-COPY buf.yaml buf.gen.yaml ./
+COPY buf.yaml buf.gen.yaml LICENSE ./
 COPY scripts scripts
 COPY proto proto
 RUN npm run --silent generate
-
-# Optional packages are tools and a Node binary: the image has its own Node. Types and source maps are read by no service.
-FROM manifests AS modules
-RUN --mount=type=secret,id=npmrc --mount=type=secret,id=ca \
-    NPM_CONFIG_USERCONFIG=/run/secrets/npmrc npm ci --ignore-scripts --no-audit --no-fund --omit=dev --omit=optional \
- && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.cts' -o -name '*.d.mts' \) -delete
+COPY deploy/package deploy/package
+COPY packages packages
+COPY services services
+RUN npm run --silent bundle
 
 FROM ${HOLDFAST_IMAGE_NODE} AS runtime
 LABEL org.opencontainers.image.version="0.1.0" \
@@ -40,12 +38,10 @@ LABEL org.opencontainers.image.version="0.1.0" \
 ENV NODE_ENV=production TINI_SUBREAPER=1
 WORKDIR /app
 RUN apt-get update && apt-get install -y --no-install-recommends tini && rm -rf /var/lib/apt/lists/*
-COPY --from=modules /app ./
+COPY --from=bundled /app/dist ./
 COPY deploy/healthcheck.mjs deploy/
-COPY packages/shared packages/shared
-COPY packages/csi packages/csi
-COPY packages/model packages/model
-COPY --from=generated /app/packages/shared/src/gen packages/shared/src/gen
+# By the Node that reads it, at the place where it is read; for root, and for `node`.
+RUN node bin/holdfast-compile-cache.mjs "$(id -u node)" && ln -s /app/bin/holdfast.mjs /usr/local/bin/holdfast
 ENTRYPOINT ["/usr/bin/tini", "--"]
 
 # Its directories are open to the group 0: it runs as `node` where the sockets of its plugins are open to it, and as root with every
@@ -53,14 +49,13 @@ ENTRYPOINT ["/usr/bin/tini", "--"]
 FROM runtime AS controller
 LABEL org.opencontainers.image.title="holdfast-controller" \
       org.opencontainers.image.description="Holdfast: volumes, claims and calls to controller plugins"
-COPY services/controller services/controller
 RUN mkdir -p /var/lib/holdfast-controller /run/holdfast/controller-plugins \
  && chown node:0 /var/lib/holdfast-controller /run/holdfast/controller-plugins \
  && chmod 0770 /var/lib/holdfast-controller /run/holdfast/controller-plugins
 USER node
 EXPOSE 7600 7601 7602
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "deploy/healthcheck.mjs", "127.0.0.1:7601"]
-CMD ["node", "--disable-sigusr1", "services/controller/src/main.ts"]
+CMD ["node", "--disable-sigusr1", "bin/holdfast-controller.mjs"]
 
 # Root: it makes directories for mounts and reads the mount tables of other processes. /etc/machine-id is mounted from the host,
 # read-only; the image has none, so that an agent without the mount says what is missing.
@@ -69,10 +64,9 @@ LABEL org.opencontainers.image.title="holdfast-node-agent" \
       org.opencontainers.image.description="Holdfast: stages and mounts volumes on one node"
 RUN apt-get update && apt-get install -y --no-install-recommends mount util-linux && rm -rf /var/lib/apt/lists/* /etc/machine-id
 ENV UV_THREADPOOL_SIZE=16
-COPY services/node-agent services/node-agent
 EXPOSE 7611
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "deploy/healthcheck.mjs", "127.0.0.1:7611"]
-CMD ["node", "--disable-sigusr1", "services/node-agent/src/main.ts"]
+CMD ["node", "--disable-sigusr1", "bin/holdfast-node-agent.mjs"]
 
 # Root: it makes filesystems, loop devices and mounts.
 FROM runtime AS local-driver
@@ -81,15 +75,13 @@ LABEL org.opencontainers.image.title="holdfast-local-driver" \
 RUN apt-get update \
  && apt-get install -y --no-install-recommends e2fsprogs findutils mount util-linux xfsprogs && rm -rf /var/lib/apt/lists/*
 ENV UV_THREADPOOL_SIZE=16
-COPY packages/local-driver packages/local-driver
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "deploy/healthcheck.mjs", "127.0.0.1:7621"]
-CMD ["node", "--disable-sigusr1", "packages/local-driver/src/main.ts"]
+CMD ["node", "--disable-sigusr1", "bin/holdfast-local-driver.mjs"]
 
 FROM runtime AS cli
 LABEL org.opencontainers.image.title="holdfast-cli" \
       org.opencontainers.image.description="Holdfast: the command line"
-COPY packages/cli packages/cli
 COPY deploy/compose deploy/compose
 USER node
-ENTRYPOINT ["/usr/bin/tini", "--", "node", "packages/cli/bin/holdfast.mjs"]
+ENTRYPOINT ["/usr/bin/tini", "--", "node", "bin/holdfast.mjs"]
 CMD ["--help"]

@@ -3,7 +3,6 @@
 # any time; what ended, such as after a machine was off for a week, is made anew. Controller and agents renew theirs while they run.
 set -eu
 trust="${1:-/trust}"
-holdfast() { node packages/cli/bin/holdfast.mjs "$@"; }
 
 # Neither: a run that ended between the two is taken up by the renewal, and a root that was taken offline is not made again.
 if [ ! -e "$trust/ca/root/tls.crt" ] && [ ! -e "$trust/ca/issuing/tls.crt" ]; then

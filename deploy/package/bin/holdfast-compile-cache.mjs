@@ -13,8 +13,9 @@ const programs = readdirSync(bin).filter((file) => file !== path.basename(import
 
 rmSync(compileCache, { recursive: true, force: true });
 module.enableCompileCache(compileCache);
-for (const file of readdirSync(lib))
-  if (file.endsWith(".js") && !programs.includes(file.replace(/\.js$/, ".mjs"))) await import(path.join(lib, file));
+/** What runs a service or a command as soon as it is loaded: the programs below load it. */
+const runs = (file) => file.startsWith("serve-main-") || programs.includes(file.replace(/\.js$/, ".mjs"));
+for (const file of readdirSync(lib)) if (file.endsWith(".js") && !runs(file)) await import(path.join(lib, file));
 module.flushCompileCache();
 
 // All of a program is loaded before it finds that it has no settings, or no such word.
