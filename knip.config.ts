@@ -10,6 +10,7 @@ const config: KnipConfig = {
         "scripts/run.mjs",
         "scripts/api-baseline.mjs",
         "scripts/bundle.mjs",
+        "scripts/release.mjs",
         "scripts/docs/main.ts",
         "test/**/*.test.ts",
         "test/harness/fuse-daemon.ts",

@@ -156,8 +156,8 @@ describe.runIf(ready)("images and compose file on a real engine", () => {
   test("the driver is upgraded under live mounts; claims are released by the new one", async () => {
     const before = await cell.claims();
     const upgrade = `FROM holdfast-local-driver
-      RUN sed -i 's/driverVersion = "0.1.0"/driverVersion = "0.1.1"/' lib/holdfast-local-driver.js
-      RUN grep -q '"0.1.1"' lib/holdfast-local-driver.js`;
+      RUN grep -rl 'holdfastVersion = "0.1.0"' lib | xargs sed -i 's/holdfastVersion = "0.1.0"/holdfastVersion = "0.1.1"/'
+      RUN grep -rq 'holdfastVersion = "0.1.1"' lib`;
     await engine.docker(["build", "-q", "--network", "none", "-t", "holdfast-local-driver", "-"], upgrade);
     const old = await cell.idOf("local-driver");
     await engine.compose(["--profile", "two-nodes", "up", "-d", "--no-build"]);

@@ -2,6 +2,7 @@
  * The only file that knows every part of the command line. What a run may not need is imported where it is needed: a person waits for the start
  * of every command.
  */
+import { holdfastVersion } from "@holdfast/shared/holdfast-version";
 import { CommanderError } from "commander";
 import { commandSources, groups } from "./commands/commands.ts";
 import { awaitSettled } from "./frame/await-settled.ts";
@@ -16,8 +17,6 @@ import { createOutput, type Documents } from "./frame/output.ts";
 import { buildProgram } from "./frame/program.ts";
 import { readWords } from "./frame/read-words.ts";
 import { defaultAddress, type GivenSettings, readSettings } from "./frame/settings.ts";
-
-export const cliVersion = "0.1.0";
 
 export interface CliRun {
   readonly args: readonly string[];
@@ -75,7 +74,7 @@ export const runCli = async ({ args, io }: CliRun): Promise<ExitCode> => {
 
   try {
     const read = await readWords({ groups, sources: commandSources }, args);
-    const program = buildProgram({ io, version: cliVersion, groups, commands: read.commands, run });
+    const program = buildProgram({ io, version: holdfastVersion, groups, commands: read.commands, run });
     await program.parseAsync([...read.args], { from: "user" });
     return exitCodes.ok;
   } catch (error) {

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { identityOfLocalSocket } from "@holdfast/shared/grpc/identity";
 import { createGrpcServer, type GrpcServer } from "@holdfast/shared/grpc/server";
+import { holdfastVersion } from "@holdfast/shared/holdfast-version";
 import { createAdminServer } from "@holdfast/shared/http/admin-server";
 import { createLifecycle } from "@holdfast/shared/lifecycle";
 import { createLogger, type Logger } from "@holdfast/shared/log/logger";
@@ -11,7 +12,7 @@ import { telemetryPart } from "@holdfast/shared/telemetry";
 import { addDriverServices, serviceNames } from "./api/driver-services.ts";
 import { driverStatusMiddleware } from "./api/driver-status.ts";
 import { createPending } from "./api/pending.ts";
-import { type DriverConfig, driverVersion, toDriverSettings } from "./config.ts";
+import { type DriverConfig, toDriverSettings } from "./config.ts";
 import { createControllerOperations } from "./controller/controller-operations.ts";
 import { recoverGroups } from "./controller/recover-groups.ts";
 import { createBlocks } from "./host/blocks.ts";
@@ -58,7 +59,12 @@ export async function createApp(config: DriverConfig, given: { readonly log?: Lo
     const starting = AbortSignal.any([signal, lifecycle.signal]);
     await lifecycle.start(
       "telemetry",
-      telemetryPart(config, { service: "holdfast-local-driver", version: driverVersion, instance: randomUUID(), log }),
+      telemetryPart(config, {
+        service: "holdfast-local-driver",
+        version: holdfastVersion,
+        instance: randomUUID(),
+        log,
+      }),
     );
 
     // Alone on the directory, then alone in it: before the children of an earlier life are gone nothing is looked at.
@@ -123,6 +129,7 @@ export async function createApp(config: DriverConfig, given: { readonly log?: Lo
     ready = true;
     for (const server of servers) for (const service of ["", ...serviceNames]) server.setServing(service, true);
     log.info("ready", {
+      version: holdfastVersion,
       socket: config.sockets.join(","),
       plugin: name,
       types: settings.types,

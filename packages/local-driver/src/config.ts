@@ -15,10 +15,9 @@ import {
   tcpAddressSetting,
 } from "@holdfast/shared/config/setting";
 import type { FieldViolation } from "@holdfast/shared/errors/holdfast-error";
+import { holdfastVersion } from "@holdfast/shared/holdfast-version";
 import type { FsType, VolumeType } from "./domain/records.ts";
 import type { DriverSettings } from "./operations.ts";
-
-export const driverVersion = "0.1.0";
 
 const volumeTypes: readonly VolumeType[] = ["directory", "image"];
 const fsTypes: readonly FsType[] = ["ext4", "xfs"];
@@ -196,7 +195,7 @@ export const toDriverSettings = (
   if (wrong.length > 0) throw new ConfigError(wrong);
   return {
     name: config.name,
-    version: driverVersion,
+    version: holdfastVersion,
     nodeId: config.nodeId,
     topologyKey: `${config.name}/node`,
     defaultType,

@@ -1,5 +1,6 @@
 /** Metrics of one service, in a registry of its own: two services in one process (tests, the embedded mode) do not mix. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { holdfastVersion } from "./holdfast-version.ts";
 
 export type Labels<Name extends string> = Readonly<Record<Name, string | number>>;
 
@@ -73,7 +74,7 @@ export function createMetrics({ labels = {}, process: withProcess = false }: Met
     return { name, help, labelNames: [...labelNames], registers: [registry] };
   };
 
-  return {
+  const metrics: Metrics = {
     counter(init) {
       const counter = once(init.name, () => new Counter(common(init)));
       return { inc: (values, by = 1) => counter.inc({ ...values }, by) };
@@ -106,4 +107,12 @@ export function createMetrics({ labels = {}, process: withProcess = false }: Met
     contentType: registry.contentType,
     text: () => registry.metrics(),
   };
+  if (withProcess)
+    metrics.gauge({
+      name: "holdfast_build_info",
+      help: "1: which release of Holdfast runs.",
+      labels: ["version"],
+      collect: (gauge) => gauge.set({ version: holdfastVersion }, 1),
+    });
+  return metrics;
 }

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createFailpoints } from "@holdfast/shared/failpoints";
+import { holdfastVersion } from "@holdfast/shared/holdfast-version";
 import { createLifecycle } from "@holdfast/shared/lifecycle";
 import { createLogger, type Logger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
@@ -40,8 +41,6 @@ import { measureDamage, measureStanding } from "./standing-metrics.ts";
 import { wireState } from "./state-wiring.ts";
 import { wireStore } from "./store-wiring.ts";
 import { denialOf, wireTrust } from "./trust-wiring.ts";
-
-export const controllerVersion = "0.1.0";
 
 export interface AppOverrides {
   readonly log?: Logger;
@@ -88,7 +87,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       });
     };
 
-    const own = await wireState({ config, version: controllerVersion, lifecycle, ids, log });
+    const own = await wireState({ config, version: holdfastVersion, lifecycle, ids, log });
     const { id, incarnation, issuer } = own;
 
     const store = await wireStore({ config, lifecycle, clock, ids, log, signal });
@@ -196,7 +195,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
 
     const repair = wireRepair({
       ...{ ...command, ...access, quotas, accessGrants },
-      self: { id, version: controllerVersion },
+      self: { id, version: holdfastVersion },
       nodes: registry,
       store,
       damages,
@@ -285,7 +284,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     });
     streams.onLink(reconciler.linked);
     listening = await servers.listen(names, { link: nodeParts.link, admission, streams, clock }, trust.addForAgents);
-    log.info("ready", { ...listening, controller: id, incarnation, store: store.kind });
+    log.info("ready", { version: holdfastVersion, ...listening, controller: id, incarnation, store: store.kind });
   };
 
   return {

@@ -5,6 +5,7 @@ import { release as kernelRelease } from "node:os";
 import { readOwnUid } from "@holdfast/csi/socket-state";
 import { systemClock } from "@holdfast/shared/async/clock";
 import { createFailpoints } from "@holdfast/shared/failpoints";
+import { holdfastVersion } from "@holdfast/shared/holdfast-version";
 import { createAdminServer } from "@holdfast/shared/http/admin-server";
 import { createLifecycle } from "@holdfast/shared/lifecycle";
 import { takeStateDirectory } from "@holdfast/shared/lock/state-directory";
@@ -47,8 +48,6 @@ import { createVolumeParts } from "./volumes/volume-parts.ts";
 import { haltWords } from "./workloads/halt-words.ts";
 import { createWorkloadManager } from "./workloads/workload-manager.ts";
 
-export const agentVersion = "0.1.0";
-
 /** How long the first registration waits for plugins that were there in an earlier life. */
 const seenBeforeMs = 1_000;
 
@@ -85,7 +84,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
   const start = async (signal: AbortSignal): Promise<void> => {
     await lifecycle.start(
       "telemetry",
-      telemetryPart(config, { service: "holdfast-node-agent", version: agentVersion, instance, log }),
+      telemetryPart(config, { service: "holdfast-node-agent", version: holdfastVersion, instance, log }),
     );
 
     const credentials = await keepCertificates({ config, log, metrics, signal: lifecycle.signal });
@@ -253,7 +252,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
           hostIdentity: proof.identity,
           lockId,
           instance,
-          version: agentVersion,
+          version: holdfastVersion,
           rootDir,
           scope: mounts.scope,
           fingerprints: board,
@@ -281,6 +280,7 @@ export function createApp(config: AgentConfig, overrides: AppOverrides = {}): Ap
     await link?.whenRegistered(AbortSignal.any([signal, lifecycle.signal]));
     republisher.start();
     log.info("ready", {
+      version: holdfastVersion,
       controllers: config.controllers,
       plugins: instances.list().map((it) => `${it.plugin} ${it.fingerprint.instanceId} ${it.fingerprint.health}`),
     });
