@@ -2,7 +2,8 @@
 //
 //   npm run api-baseline -- "what changed and why"
 //
-// makes proto/baseline.binpb anew and writes its line into CHANGELOG.md; `npm run check` wants the two to agree.
+// makes proto/baseline.binpb anew and writes its line into CHANGELOG.md; `npm run check` wants the two to agree. A baseline of which the public
+// API lacks something is never replaced: what is removed from both would be missed by nobody.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -27,6 +28,11 @@ export function baselineProblem() {
 function makeBaseline(reason) {
   if (reason === undefined || reason.trim() === "")
     throw new Problem('say why: npm run api-baseline -- "what changed and why"', 64);
+  const broken = breakOf(image);
+  if (broken !== undefined)
+    throw new Problem(
+      `${broken}a client of an earlier release would break: docs/releases.md says how something is deprecated instead`,
+    );
   // Without comments and positions: rewording a comment is no change of the protocol.
   const built = spawnSync(path.join(bin, "buf"), ["build", "--exclude-source-info", "--output", image], {
     cwd: root,
@@ -42,6 +48,28 @@ function makeBaseline(reason) {
   const line = `\n- ${reason.trim()} (\`sha256:${digest()}\`)\n`;
   writeFileSync(changelog, `${text.slice(0, at)}${line}${text.slice(at).replace(/^\n(?=- )/, "")}`);
   console.log("proto/baseline.binpb and CHANGELOG.md are renewed: commit both");
+}
+
+/** What the public API has no more of an image, a line each, or undefined. What services say to each other may change with a release. */
+function breakOf(against) {
+  if (!existsSync(against)) return undefined;
+  const { status, stdout } = spawnSync(
+    path.join(bin, "buf"),
+    ["breaking", "--against", against, "--error-format", "json"],
+    { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] },
+  );
+  if (status === 0) return undefined;
+  const found = stdout
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line));
+  if (found.length === 0) throw new Problem("buf breaking failed; its own message stands above");
+  // A file that is gone is told with the path that it had in the image.
+  const shared = found.filter((each) => !/(^|\/)holdfast\/internal\//.test(each.path ?? ""));
+  if (shared.length === 0) return undefined;
+  return shared
+    .map((each) => `${each.path === undefined ? "" : `${each.path}:${each.start_line}: `}${each.message}\n`)
+    .join("");
 }
 
 function digest() {
