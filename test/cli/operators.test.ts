@@ -86,6 +86,7 @@ test.skipIf(!root)("node list, status, drain, undrain, forget", async () => {
   await golden("node-drain-no-wait", 'node drain node-a --reason "kernel update" --no-wait');
   await golden("node-drain-time-up", "node drain node-a --timeout 1s", 6);
   await golden("node-forget-in-use", "node forget node-a --dry-run", 4);
+  await golden("node-forget-nothing", "node forget node-z");
   await run("claim release web-1");
   await golden("node-drain", "node drain node-a");
   await golden("node-admit", "node admit node-a 000000000000 --evidence x --reason y", 4);
@@ -102,6 +103,8 @@ test.skipIf(!root)("plugin list, status, profile, delete", async () => {
   await golden("plugin-accept", `plugin accept sim.holdfast.dev ${socket} --reason moved`, 0, {}, said);
   await golden("plugin-accept-none", `plugin accept sim.holdfast.dev ${socket}.x --reason moved`, 3, {}, said);
   await golden("plugin-delete-in-use", "plugin delete sim.holdfast.dev", 4);
+  await golden("plugin-delete-nothing", "plugin delete sims.holdfast.dev");
+  await golden("plugin-delete-nothing-missed", "plugin delete sim.holdfast.dev --node node-z");
 });
 
 test.skipIf(!root)("plugin list-volumes, list-snapshots, capacity: what the backend itself says", async () => {
@@ -125,6 +128,7 @@ test.skipIf(!root)("secret put, list, delete; a value is never shown", async () 
   await golden("secret-list", "secret list");
   await golden("secret-put-bad", "secret put login bad-login.yaml", 2);
   await golden("secret-delete", "secret delete login");
+  await golden("secret-delete-nothing", "secret delete login");
   expect((await run("secret put login -", { files: { "-": "user: [hunter2-canary\n" } })).err).not.toContain("hunter2");
 });
 
@@ -145,6 +149,7 @@ test.skipIf(!root)("grant set, show, list, delete", async () => {
   for (const text of ['{"keys":[{"kty":"EC","d":"c2VjcmV0"}]}', "hello", "{", '{"keys":[]}'])
     expect((await run(`grant set nomad ${asked}`, { files: { "nomad.pub": text } })).code, text).toBe(2);
   await golden("grant-delete", 'grant delete nomad --reason "moved away"');
+  await golden("grant-delete-nothing", 'grant delete nomads --reason "moved away"');
 });
 
 test.skipIf(!root)("quota set, status, list, delete", async () => {
@@ -159,6 +164,7 @@ test.skipIf(!root)("quota set, status, list, delete", async () => {
   await golden("quota-exceeded", "volume create more.yaml -n shop", 4);
   await golden("quota-list", "quota list");
   await golden("quota-delete", 'quota delete -n shop --reason "not needed"');
+  await golden("quota-delete-nothing", 'quota delete -n shops --reason "not needed"');
   await run("volume delete data -n shop");
 });
 

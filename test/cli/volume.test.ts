@@ -379,6 +379,7 @@ test.skipIf(!root)("volume delete, and again", async () => {
   const first = await run("volume delete data");
   expect([first.code, first.out]).toEqual([0, "default/data is gone\n"]);
   await golden("volume-delete", "volume delete data");
+  await golden("volume-delete-unknown", "volume delete dta", 3);
 });
 
 test.skipIf(!root)("a bad spec names line, field and rule, all at once, and nothing is sent", async () => {

@@ -148,9 +148,10 @@ const deleteGrant: Command = {
   async run({ clients, out }, input) {
     const scheduler = input.arg("scheduler");
     const answer = await clients.grants.deleteGrant({ scheduler, reason: input.text("reason") ?? "" });
-    out.answer(
-      shown("holdfast.v1.DeleteGrantResponse", DeleteGrantResponse, answer),
-      () => `scheduler ${scheduler} has no grant\n`,
+    out.answer(shown("holdfast.v1.DeleteGrantResponse", DeleteGrantResponse, answer), () =>
+      answer.absent
+        ? `scheduler ${scheduler} had no grant: nothing was taken from anybody (holdfast grant list)\n`
+        : `scheduler ${scheduler} has no grant\n`,
     );
   },
 };

@@ -136,9 +136,10 @@ const deleteQuota: Command = {
   async run({ clients, settings, out }, input) {
     const { namespace } = settings;
     const answer = await clients.quotas.deleteQuota({ namespace, reason: input.text("reason") ?? "" });
-    out.answer(
-      shown("holdfast.v1.DeleteQuotaResponse", DeleteQuotaResponse, answer),
-      () => `namespace ${namespace} has no quota\n`,
+    out.answer(shown("holdfast.v1.DeleteQuotaResponse", DeleteQuotaResponse, answer), () =>
+      answer.absent
+        ? `namespace ${namespace} had no quota: nothing was changed (holdfast quota list)\n`
+        : `namespace ${namespace} has no quota\n`,
     );
   },
 };

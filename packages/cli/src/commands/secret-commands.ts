@@ -66,9 +66,10 @@ export const deleteSecret: Command = {
     if (!/^\d+$/.test(version)) throw usage(`--version-number ${version}: has to be a whole number`);
     const request = { namespace: settings.namespace, name: input.arg("secret"), version: BigInt(version) };
     const answer = await clients.secrets.deleteSecret(request);
-    out.answer(
-      shown("holdfast.v1.DeleteSecretResponse", DeleteSecretResponse, answer),
-      () => `${request.namespace}/${request.name} is gone\n`,
+    out.answer(shown("holdfast.v1.DeleteSecretResponse", DeleteSecretResponse, answer), () =>
+      answer.absent
+        ? `no secret ${request.namespace}/${request.name}${version === "0" ? "" : ` with version ${version}`} is known: nothing was deleted (holdfast secret list)\n`
+        : `${request.namespace}/${request.name} is gone\n`,
     );
   },
 };

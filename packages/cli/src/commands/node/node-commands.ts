@@ -234,7 +234,8 @@ export const forgetNode: Command = {
     const answer = await clients.nodes.forgetNode(request);
     out.answer(shown("holdfast.v1.ForgetNodeResponse", ForgetNodeResponse, answer), () =>
       [
-        request.dryRun ? "nothing was done; it would mean:\n" : `node ${request.name} is forgotten\n`,
+        request.dryRun ? "nothing was done; it would mean:\n" : "",
+        request.dryRun || answer.absent ? "" : `node ${request.name} is forgotten\n`,
         consequenceText(answer.consequence),
       ].join(""),
     );

@@ -160,8 +160,14 @@ export const deletePlugin: Command = {
     const name = input.arg("plugin");
     const node = input.text("node") ?? "";
     const answer = await clients.plugins.deletePlugin({ name, node, reason: input.text("reason") ?? "" });
-    out.answer(shown("holdfast.v1.DeletePluginResponse", DeletePluginResponse, answer), () =>
-      node === "" ? `${name} is gone\n` : `${name} is not missed on ${node}\n`,
+    const done = node === "" ? `${name} is gone` : `${name} is not missed on ${node}`;
+    const nothing =
+      node === ""
+        ? `no plugin ${name} is known: nothing was removed (holdfast plugin list)`
+        : `${name} was not missed on ${node}: nothing was changed (holdfast plugin status ${name})`;
+    out.answer(
+      shown("holdfast.v1.DeletePluginResponse", DeletePluginResponse, answer),
+      () => `${answer.absent ? nothing : done}\n`,
     );
   },
 };

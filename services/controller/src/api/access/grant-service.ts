@@ -41,8 +41,8 @@ export const createGrantService = (deps: GrantServiceDeps): Implementation<typeo
       return { grants: items.map(grantMessage), nextPageToken: nextPageToken(next, question) };
     },
     async deleteGrant({ scheduler, reason, requestId }, context) {
-      await access.deleteGrant({ scheduler, reason, requestId }, callerOf(deps, context, "DeleteGrant"));
-      return {};
+      const input = { scheduler, reason, requestId };
+      return { absent: !(await access.deleteGrant(input, callerOf(deps, context, "DeleteGrant"))) };
     },
   };
 };

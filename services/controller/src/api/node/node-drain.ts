@@ -83,8 +83,9 @@ export const createNodeDrain = (
 
     async forgetNode(input, context) {
       validateForget(input);
-      const { effects, risks } = await deps.commands.forgetNode(input, callerOf(deps, context, "ForgetNode"));
-      return { consequence: { effects: [...effects], risks: [...risks] } };
+      const caller = callerOf(deps, context, "ForgetNode");
+      const { effects, risks, absent } = await deps.commands.forgetNode(input, caller);
+      return { consequence: { effects: [...effects], risks: [...risks] }, absent };
     },
   };
 };

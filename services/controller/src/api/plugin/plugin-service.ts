@@ -129,10 +129,11 @@ export const createPluginService = (deps: PluginServiceDeps): PluginService => {
     async deletePlugin({ name, node, reason }, { identity }) {
       const violations = checkReason(reason);
       if (violations.length > 0) throw invalidArgument(violations);
-      if (node === "") await deps.commands.deletePlugin(name);
-      else await deps.commands.forgetInstance(name, node);
+      const { deletePlugin, forgetInstance } = deps.commands;
+      const removed = node === "" ? await deletePlugin(name) : await forgetInstance(name, node);
+      if (!removed) return { absent: true };
       deps.log.info("a person removed a plugin", { plugin: name, node, reason, who: formatIdentity(identity) });
-      return {};
+      return { absent: false };
     },
   };
 };

@@ -50,8 +50,8 @@ export const createQuotaService = (deps: QuotaServiceDeps): Implementation<typeo
       return { quotas: items.map(quotaMessage), nextPageToken: nextPageToken(next, question) };
     },
     async deleteQuota({ namespace, reason, requestId }, context) {
-      await quotas.deleteQuota({ namespace, reason, requestId }, callerOf(deps, context, "DeleteQuota"));
-      return {};
+      const input = { namespace, reason, requestId };
+      return { absent: !(await quotas.deleteQuota(input, callerOf(deps, context, "DeleteQuota"))) };
     },
   };
 };

@@ -25,8 +25,7 @@ export const createSecretService = (deps: SecretServiceDeps): Implementation<typ
 
     async deleteSecret({ namespace, name, version }, context) {
       const input = { namespace, name, version: Number(version) };
-      await secrets.deleteSecret(input, callerOf(deps, context, "DeleteSecret"));
-      return {};
+      return { absent: !(await secrets.deleteSecret(input, callerOf(deps, context, "DeleteSecret"))) };
     },
 
     async listSecrets(request, { identity, signal }) {

@@ -31,7 +31,8 @@ export interface AccessCommands {
   setGrant(input: SetGrantInput, caller: Caller): Promise<AccessGrantRecord>;
   getGrant(scheduler: string): Promise<AccessGrantRecord>;
   listGrants(page: PageInput): Promise<Page<AccessGrantRecord>>;
-  deleteGrant(input: DeleteGrantInput, caller: Caller): Promise<void>;
+  /** False: it had none. */
+  deleteGrant(input: DeleteGrantInput, caller: Caller): Promise<boolean>;
 }
 
 export interface AccessCommandDeps {
@@ -96,9 +97,9 @@ export const createAccessCommands = ({ accessGrants, audit, store, clock }: Acce
     async deleteGrant(input, caller) {
       refuse([...checkScheduler(input.scheduler), ...checkAsked(input)]);
       const { scheduler, requestId } = input;
-      if ((await doneBefore(audit, "DeleteGrant", requestId, { scheduler })) !== undefined) return;
+      if ((await doneBefore(audit, "DeleteGrant", requestId, { scheduler })) !== undefined) return true;
       const word = audited("DeleteGrant", input, caller, `scheduler ${scheduler} may do nothing`);
-      await accessGrants.change(scheduler, () => null, word);
+      return await accessGrants.change(scheduler, () => null, word);
     },
   };
 };

@@ -4,7 +4,7 @@ import type { NodeView } from "../../ports.ts";
 import { isSilent } from "../../records/grant-facts.ts";
 import { storeUnvetted } from "../errors.ts";
 import { checkReason, drainViewOf, type NodeCommandDeps, nodeInUse } from "./drain-node.ts";
-import type { Consequence, ForgetNodeInput, NodeCommands } from "./node-model.ts";
+import type { Consequence, ForgetNodeInput, Forgotten, NodeCommands } from "./node-model.ts";
 import { notSuspect } from "./not-suspect.ts";
 
 export const validateForget = ({ name, reason }: ForgetNodeInput): void => {
@@ -39,7 +39,7 @@ export const forgetNodeCommand =
     if (!isSilent(node)) throw notSuspect(node);
     const view = await drainViewOf(deps, node);
     if (view.remainingCount + view.queuedCount > 0) throw nodeInUse(view);
-    const consequence = consequenceOf(node);
+    const consequence = { ...consequenceOf(node), absent: false };
     if (dryRun) return consequence;
     const outcome = await nodes.forget(
       name,
@@ -57,4 +57,8 @@ export const forgetNodeCommand =
     return outcome === "unknown" ? gone(name) : consequence;
   };
 
-const gone = (name: string): Consequence => ({ effects: [`there is no node ${name}: nothing to do`], risks: [] });
+const gone = (name: string): Forgotten => ({
+  effects: [`there is no node ${name}: nothing to do`],
+  risks: [],
+  absent: true,
+});

@@ -66,6 +66,11 @@ export interface Consequence {
   readonly risks: readonly string[];
 }
 
+/** What forgetting a node means; `absent`: there was none. */
+export interface Forgotten extends Consequence {
+  readonly absent: boolean;
+}
+
 /** A fence, or what it would be. */
 export interface FenceView extends Consequence, Pick<DrainView, "node" | "remaining" | "remainingCount"> {}
 
@@ -73,7 +78,7 @@ export interface FenceView extends Consequence, Pick<DrainView, "node" | "remain
 export interface NodeCommands {
   drainNode(input: DrainNodeInput, caller: Caller): Promise<DrainView>;
   undrainNode(input: UndrainNodeInput, caller: Caller): Promise<NodeView>;
-  forgetNode(input: ForgetNodeInput, caller: Caller): Promise<Consequence>;
+  forgetNode(input: ForgetNodeInput, caller: Caller): Promise<Forgotten>;
   fenceNode(input: FenceNodeInput, caller: Caller): Promise<FenceView>;
   /** How far its fence is. */
   fenceView(name: string): Promise<FenceView>;

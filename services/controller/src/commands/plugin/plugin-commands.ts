@@ -35,9 +35,10 @@ export interface PluginView {
 export interface PluginCommands {
   setProfile(input: SetPluginProfileInput, caller: Caller): Promise<void>;
   /** What is gone is no error. */
-  deletePlugin(name: string): Promise<void>;
-  /** Its instance on that node is missed no more. Nothing that is missed there is no error. */
-  forgetInstance(name: string, node: string): Promise<void>;
+  /** False: no such plugin is on record. */
+  deletePlugin(name: string): Promise<boolean>;
+  /** Its instance on that node is missed no more. False: nothing was missed there. */
+  forgetInstance(name: string, node: string): Promise<boolean>;
   /** undefined: it was never seen, and nobody said anything of it. From memory. */
   view(name: string): PluginView | undefined;
   /** In order; with a node only those that have an instance there. From memory. */
@@ -90,8 +91,12 @@ const deletePlugin =
     if (violations.length > 0) throw invalidArgument(violations);
     const instances = catalogue.of(name);
     if (instances.length > 0) throw stillRuns(name, instances);
-    const removed = await records.remove(name, () => catalogue.of(name).length === 0, volumesOf(name));
-    if (removed) return;
+    let known = false;
+    const guard = (): boolean => {
+      known = true;
+      return catalogue.of(name).length === 0;
+    };
+    if (await records.remove(name, guard, volumesOf(name))) return known;
     const again = catalogue.of(name);
     throw again.length > 0 ? stillRuns(name, again) : hasVolumes(name, await count(volumesOf(name)));
   };
@@ -111,7 +116,14 @@ export const createPluginCommands = (deps: PluginCommandDeps): PluginCommands =>
       if (violations.length > 0) throw invalidArgument(violations);
       const there = catalogue.at(name, node);
       if (there.length > 0) throw stillRuns(name, there);
-      if (records.get(name) !== undefined) await records.change(name, (record) => withoutMissed(record, node));
+      let missed = false;
+      const forget: Parameters<typeof records.change>[1] = (record) => {
+        const next = withoutMissed(record, node);
+        missed = next !== record;
+        return next;
+      };
+      if (records.get(name) !== undefined) await records.change(name, forget);
+      return missed;
     },
     view(name) {
       const sightings = catalogue.of(name);

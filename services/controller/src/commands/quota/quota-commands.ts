@@ -98,9 +98,9 @@ export const createQuotaCommands = ({ quotas, audit, store, clock }: QuotaComman
     async deleteQuota(input, caller) {
       refuse(checkAsked(input));
       const { namespace, requestId } = input;
-      if ((await doneBefore(audit, "DeleteQuota", requestId, { namespace })) !== undefined) return;
+      if ((await doneBefore(audit, "DeleteQuota", requestId, { namespace })) !== undefined) return true;
       const word = audited("DeleteQuota", input, caller, `namespace ${namespace} may have as much as there is`);
-      await quotas.change(namespace, () => null, word);
+      return await quotas.change(namespace, () => null, word);
     },
   };
 };

@@ -23,5 +23,6 @@ export interface QuotaCommands {
     filter: { readonly namespace: string },
     page: { readonly after: string | undefined; readonly size: number },
   ): Promise<{ readonly items: readonly QuotaView[]; readonly next: string | undefined }>;
-  deleteQuota(input: DeleteQuotaInput, caller: Caller): Promise<void>;
+  /** False: it had none. */
+  deleteQuota(input: DeleteQuotaInput, caller: Caller): Promise<boolean>;
 }

@@ -94,9 +94,9 @@ export const createSecretCommands = (deps: SecretCommandDeps): SecretCommands & 
     return { secret: now, version };
   };
 
-  const remove = async (input: DeleteSecretInput, caller: Caller): Promise<void> => {
+  const remove = async (input: DeleteSecretInput, caller: Caller): Promise<boolean> => {
     let version: number | undefined;
-    const { crowded } = await records.change(input, (found) => {
+    const { crowded, changed: removed } = await records.change(input, (found) => {
       if (found === undefined) return undefined;
       const { record } = found;
       const versions = record.versions.filter((one) => one.version !== input.version);
@@ -116,7 +116,7 @@ export const createSecretCommands = (deps: SecretCommandDeps): SecretCommands & 
         unused: secretUser(record, version), // K1
       };
     });
-    if (!crowded) return;
+    if (!crowded) return removed;
     const [user] = await records.users(input, version, 1);
     throw secretInUse(input, version, user);
   };
@@ -131,8 +131,9 @@ export const createSecretCommands = (deps: SecretCommandDeps): SecretCommands & 
 
     async deleteSecret(input, caller) {
       validateDeleteSecret(input);
-      await remove(input, caller);
+      const removed = await remove(input, caller);
       changed(input);
+      return removed;
     },
 
     async listSecrets({ namespace, namePrefix }, { size, after, signal }) {

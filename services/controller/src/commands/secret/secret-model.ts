@@ -26,7 +26,8 @@ export interface SecretCommands {
     input: PutSecretInput,
     caller: Caller,
   ): Promise<{ readonly secret: StoredSecret; readonly version: number }>;
-  deleteSecret(input: DeleteSecretInput, caller: Caller): Promise<void>;
+  /** False: there was none, or not that version. */
+  deleteSecret(input: DeleteSecretInput, caller: Caller): Promise<boolean>;
   listSecrets(filter: SecretFilter, page: PageInput): Promise<Page<StoredSecret>>;
 }
 
