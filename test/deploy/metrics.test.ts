@@ -37,7 +37,15 @@ const { panels } = JSON.parse(read("deploy/grafana/dashboards/holdfast.json")) a
     readonly targets: readonly { readonly expr: string; readonly legendFormat: string }[];
   }[];
 };
+/** Of each indicator: its title, its queries. */
+const levels = read("docs/slo.md")
+  .split(/^(?=## )/m)
+  .map((section) => ({
+    by: /^## (.*)/.exec(section)?.[1] ?? "",
+    queries: [...section.matchAll(/^```promql\n(.*)\n```$/gm)].map(([, query = ""]) => query),
+  }));
 const asked = [
+  ...levels.flatMap(({ by, queries }) => queries.map((expr) => ({ by, expr, text: "" }))),
   ...rules.map(({ alert, expr, annotations }) => ({ by: alert, expr, text: Object.values(annotations).join(" ") })),
   ...panels.flatMap(({ title, targets }) =>
     targets.map(({ expr, legendFormat }) => ({ by: title, expr, text: legendFormat.replaceAll("{{", "{{ $labels.") })),
@@ -74,6 +82,21 @@ describe.each(asked)("$by", ({ expr, text }) => {
 const commandsIn = (text: string): readonly string[] =>
   [...text.matchAll(/\bholdfast (doctor|[a-z]+ [a-z][a-z-]*)/g)].map(([, words = ""]) => words);
 const known = new Set(commands.map(({ path: words }) => words.join(" ")));
+
+test("every indicator of docs/slo.md has its row, a query or a command, and alerts that there are", () => {
+  const rows = [...read("docs/slo.md").matchAll(/^\| \[([^\]]+)\]\(#([^)]+)\) \|[^|]+\|([^|]+)\|$/gm)];
+  expect(rows.length).toBeGreaterThan(8);
+  const sections = levels.filter(({ by }) => by !== "");
+  expect(rows.map(([, , anchor]) => anchor)).toEqual(sections.map(({ by }) => by.toLowerCase().replaceAll(" ", "-")));
+  const names = new Set(rules.map(({ alert }) => alert));
+  for (const [, indicator = "", anchor = "", cell = ""] of rows) {
+    const alerts = [...cell.matchAll(/`(\w+)`/g)].map(([, alert]) => alert);
+    // What is no series has no alert here.
+    expect(alerts.length > 0, indicator).toBe(anchor !== "doctor-finds-nothing");
+    for (const alert of alerts) expect(names, indicator).toContain(alert);
+  }
+  for (const { by, queries } of sections) expect(queries.length > 0, by).toBe(by !== "Doctor finds nothing");
+});
 
 test("every alert says what to do, and its commands are commands", () => {
   for (const { alert, annotations } of rules) {

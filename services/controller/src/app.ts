@@ -90,7 +90,7 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const own = await wireState({ config, version: holdfastVersion, lifecycle, ids, log });
     const { id, incarnation, issuer } = own;
 
-    const store = await wireStore({ config, lifecycle, clock, ids, log, signal });
+    const store = await wireStore({ config, lifecycle, metrics, clock, ids, log, signal });
 
     const { onCall, acts, around } = await wireAudit({
       ...{ config, id, issuer, lifecycle, metrics, store, clock, ids, tracing, log },

@@ -1,9 +1,10 @@
 import { createMetrics } from "@holdfast/shared/metrics";
 import { expect, test } from "vitest";
-import { measureParts } from "./controller-metrics.ts";
+import { measureParts, timedCommits } from "./controller-metrics.ts";
 import type { Dispute } from "./domain/node/dispute.ts";
 import { nodeRecord } from "./domain/testing/record-fixtures.ts";
 import { finding } from "./gate/finding.ts";
+import type { Store } from "./ports.ts";
 
 test("nodes are counted by what is recorded, by who asks for their name, and by what keeps the store shut", async () => {
   const metrics = createMetrics();
@@ -43,4 +44,27 @@ test("nodes are counted by what is recorded, by who asks for their name, and by 
     "holdfast_nodes_in_conflict 1",
   ]);
   expect(text).toContain("holdfast_agents_of_others 1");
+});
+
+test("each commit is timed, by what became of it", async () => {
+  const metrics = createMetrics();
+  const answers = [
+    { ok: true, revs: [], token: "", order: 0 },
+    { ok: false, conflicts: [] },
+  ];
+  const store = timedCommits<Pick<Store, "commit">>(metrics, {
+    commit: async () => {
+      const answer = answers.shift();
+      if (answer === undefined) throw new Error("no answer");
+      return answer as never;
+    },
+  });
+  const asked = { opId: "o", writes: [], events: [], requiresVetted: false };
+  expect(await store.commit(asked)).toMatchObject({ ok: true });
+  expect(await store.commit(asked)).toMatchObject({ ok: false });
+  await expect(store.commit(asked)).rejects.toThrow("no answer");
+  const counts = (await metrics.text()).split("\n").filter((line) => line.includes("commit_seconds_count"));
+  expect(counts.sort()).toEqual(
+    ["refused", "stored", "unknown"].map((outcome) => `holdfast_store_commit_seconds_count{outcome="${outcome}"} 1`),
+  );
 });

@@ -4,7 +4,7 @@ import type { CallReport } from "@holdfast/csi/csi-exchange";
 import type { Metrics } from "@holdfast/shared/metrics";
 import type { PluginLoad } from "./domain/plugin/plugin-load.ts";
 import { type Finding, findingKinds } from "./gate/finding.ts";
-import type { Nodes, StoreGate } from "./ports.ts";
+import type { Nodes, Store, StoreGate } from "./ports.ts";
 
 export interface MeasuredParts {
   readonly nodes: Pick<Nodes, "list" | "disputes">;
@@ -33,6 +33,27 @@ export const createCallMetrics = (
     collect: (gauge) => gauge.set({}, Number(allowed.volatileStore)),
   });
   return { onCall: createCallMetric(metrics) };
+};
+
+/** The store, each commit of which is timed: by all that write, and to its answer. */
+export const timedCommits = <S extends Pick<Store, "commit">>(metrics: Metrics, store: S): S => {
+  const seconds = metrics.histogram({
+    name: "holdfast_store_commit_seconds",
+    help: "Time from a commit that is asked of the store to its answer.",
+    labels: ["outcome"],
+  });
+  const commit: Store["commit"] = async (asked) => {
+    const start = performance.now();
+    let outcome = "unknown";
+    try {
+      const result = await store.commit(asked);
+      outcome = result.ok ? "stored" : "refused";
+      return result;
+    } finally {
+      seconds.observe({ outcome }, (performance.now() - start) / 1000);
+    }
+  };
+  return { ...store, commit };
 };
 
 const breakerStates: readonly PluginLoad["breaker"][] = ["closed", "open", "half-open"];

@@ -1,16 +1,27 @@
 /** A part of the composition root: the store, open until everything that writes to it has ended. */
 import path from "node:path";
 import type { Lifecycle } from "@holdfast/shared/lifecycle";
+import type { Metrics } from "@holdfast/shared/metrics";
 import type { ControllerConfig } from "./config.ts";
+import { timedCommits } from "./controller-metrics.ts";
 import { type OpenedStore, type OpenStoreOptions, openStore } from "./store/open-store.ts";
 import { accessOf } from "./store/redis/redis-access.ts";
 
 export interface StoreParts extends Pick<OpenStoreOptions, "clock" | "ids" | "log" | "signal"> {
+  readonly metrics: Metrics;
   readonly config: ControllerConfig;
   readonly lifecycle: Pick<Lifecycle, "start">;
 }
 
-export const wireStore = async ({ config, lifecycle, clock, ids, log, signal }: StoreParts): Promise<OpenedStore> => {
+export const wireStore = async ({
+  config,
+  lifecycle,
+  metrics,
+  clock,
+  ids,
+  log,
+  signal,
+}: StoreParts): Promise<OpenedStore> => {
   const store = await openStore({
     url: config.store ?? `sqlite://${path.join(config.stateDir, "store.db")}`,
     ...(config.storeMigrate === undefined ? {} : { migrateUrl: config.storeMigrate }),
@@ -25,5 +36,5 @@ export const wireStore = async ({ config, lifecycle, clock, ids, log, signal }: 
     signal,
   });
   await lifecycle.start("store", () => () => store.close());
-  return store;
+  return timedCommits(metrics, store);
 };
