@@ -7,6 +7,7 @@
 import { endsWithin } from "./async/ends-within.ts";
 import { isAbort } from "./async/signals.ts";
 import type { ConfigSchema } from "./config/config.ts";
+import { createDebugSwitch } from "./log/debug-switch.ts";
 import type { Logger } from "./log/logger.ts";
 import { exitCodes, type SettingValue, startFailure } from "./start-failure.ts";
 
@@ -79,6 +80,9 @@ export function createLifecycle({ log, stopTimeoutMs = 15_000 }: LifecycleOption
   };
 }
 
+/** How long a service that got SIGUSR2 logs every line. */
+const debugLastsMs = 15 * 60_000;
+
 /** The part of `process` that is needed, so that tests can play it. */
 export interface ProcessPort {
   on(event: string, listener: (...args: unknown[]) => void): unknown;
@@ -97,7 +101,8 @@ type Running = Started | { stop(): Promise<void> | void };
 
 /**
  * The whole of a service's main.ts: `main` starts it and answers how to stop it. SIGTERM and SIGINT stop it, a second one ends it at
- * once. A start that fails is one line in the log and ends with the exit code of its reason, a fault that nobody caught with 70.
+ * once; SIGUSR2 makes the log tell every line for a while. A start that fails is one line in the log and ends with the exit code of its
+ * reason, a fault that nobody caught with 70.
  */
 export async function runUntilSignal(
   firstLog: Logger,
@@ -112,6 +117,8 @@ export async function runUntilSignal(
   const ended = new Promise<undefined>((resolve) => {
     end = resolve;
   });
+
+  const debug = createDebugSwitch(debugLastsMs);
 
   const onSignal = () => {
     signals += 1;
@@ -131,6 +138,7 @@ export async function runUntilSignal(
     // Without a listener of its own Node opens the inspector on it: all of a service's memory, and its rights, for a local port.
     // `--disable-sigusr1` covers the moment before this line.
     SIGUSR1: () => undefined,
+    SIGUSR2: () => debug.flip(log),
     uncaughtException: onFault,
     unhandledRejection: onFault,
   };
@@ -161,6 +169,7 @@ export async function runUntilSignal(
       code = failure.exitCode;
     }
   } finally {
+    debug.end();
     for (const [event, listener] of Object.entries(listeners)) proc.off(event, listener);
   }
   proc.exit(code);

@@ -15,6 +15,8 @@ export interface Logger {
   writes(level: LogLevel): boolean;
   /** A logger whose lines all carry these fields. */
   child(fields: LogFields): Logger;
+  /** Of the logger that a service began with: another level for it and all of its children; without one its own again. */
+  setLevel?(level: LogLevel | undefined): void;
 }
 
 export interface LoggerOptions {
@@ -34,11 +36,17 @@ export function createLogger({ level, fields = {}, destination }: LoggerOptions)
     messageKey: "message",
   };
   const sink = destination === undefined ? pino(options) : pino(options, destination);
-  return loggerOver(
+  const logger = loggerOver(
     (to, message, all) => sink[to](all, message),
     (to) => sink.isLevelEnabled(to),
     fields,
   );
+  return {
+    ...logger,
+    setLevel: (other = level) => {
+      sink.level = other;
+    },
+  };
 }
 
 /** The rules that hold for every sink: child fields, trace ids, fields cleaned one by one. */
