@@ -14,6 +14,7 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { isRequired } from "./is-required.ts";
 
 const folder = "docs/reference";
 const packages = ["holdfast.v1", "holdfast.agent.v1"];
@@ -54,6 +55,7 @@ const fieldRows = (message: DescMessage, at: string, comments: ReadonlyMap<strin
     const index = message.proto.field.indexOf(field.proto);
     const notes = [
       field.oneof === undefined ? "" : `One of \`${field.oneof.name}\`.`,
+      isRequired(field) ? "**Required.**" : "",
       field.proto.options?.debugRedact === true ? "Kept out of logs." : "",
       comments.get(`${at}.2.${index}`) ?? "",
     ];
@@ -117,10 +119,14 @@ export const referencePages = (root: string): readonly (readonly [name: string, 
     const image = path.join(work, "image.binpb");
     execFileSync(path.join(root, "node_modules/.bin/buf"), ["build", "-o", image], { cwd: root, stdio: "inherit" });
     const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, readFileSync(image)));
-    return [...registry.files]
-      .filter((file) => packages.includes(file.proto.package))
-      .map((file) => [`${folder}/${path.basename(file.name)}.md`, pageOf(file)] as const)
-      .sort(([a], [b]) => (a < b ? -1 : 1));
+    return (
+      [...registry.files]
+        .filter((file) => packages.includes(file.proto.package))
+        // Options alone are told at the fields that have them.
+        .filter(({ services, messages, enums }) => services.length + messages.length + enums.length > 0)
+        .map((file) => [`${folder}/${path.basename(file.name)}.md`, pageOf(file)] as const)
+        .sort(([a], [b]) => (a < b ? -1 : 1))
+    );
   } finally {
     rmSync(work, { recursive: true, force: true });
   }

@@ -98,7 +98,7 @@ export const adoptVolumeCommand = (deps: RepairVerbDeps & CommandDeps): Verb<Ado
   return async (input, caller) => {
     const { namespace, id: volume, plugin, externalId } = input;
     refuse(checkRepair(input));
-    validateRegisterVolume(registration(input), deps.secrets.granted);
+    validateRegisterVolume(registration(input), deps.secrets.granted, "volume");
     const subject = { namespace, volume, plugin, externalId };
     const before = input.dryRun ? undefined : await doneBefore(audit, "AdoptVolume", input.requestId, subject);
     if (before !== undefined) return before;

@@ -28,7 +28,7 @@ export const assertDetachedCommand =
     const { namespace, volume: id, node, evidence } = input;
     const ref = { namespace, id };
     refuse([
-      ...checkRef(ref).map((v) => (v.field === "id" ? { ...v, field: "volume" } : v)),
+      ...checkRef(ref, "volume"),
       ...(node.startsWith("driver:") ? [] : checkId("node", node)),
       ...checkEvidence(evidence),
       ...checkRepair(input),

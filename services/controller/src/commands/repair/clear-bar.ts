@@ -94,7 +94,7 @@ export const clearBarCommand =
   async (input, caller) => {
     const { namespace, id, of, bar, evidence } = input;
     refuse([
-      ...checkRef({ namespace, id }).map((v) => (v.field === "id" ? { ...v, field: of } : v)),
+      ...checkRef({ namespace, id }, of),
       ...(bar === "" ? [{ field: "bar", description: "is required: this bar and no other" }] : []),
       ...checkEvidence(evidence),
       ...checkRepair(input),

@@ -51,7 +51,7 @@ export const forgetVolumeCommand =
     const { namespace, id, uid } = input;
     const ref = { namespace, id };
     refuse([
-      ...checkRef(ref),
+      ...checkRef(ref, "volume"),
       ...(uid === "" ? [{ field: "uid", description: "is required: only this life" }] : []),
       ...checkRepair(input),
     ]);

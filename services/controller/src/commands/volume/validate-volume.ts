@@ -30,9 +30,10 @@ export const refuse = (violations: readonly Violation[]): void => {
   if (violations.length > 0) throw invalidArgument(violations);
 };
 
-export const checkRef = (ref: VolumeRef): readonly Violation[] => [
+/** `field`: where the id stands in the request. */
+export const checkRef = (ref: VolumeRef, field = "id"): readonly Violation[] => [
   ...checkId("namespace", ref.namespace),
-  ...checkId("id", ref.id),
+  ...checkId(field, ref.id),
 ];
 
 export const checkCapabilities = (capabilities: readonly VolumeCapability[]): readonly Violation[] => {
@@ -136,9 +137,9 @@ export const checkOwn = (
   ...checkTokenRequests("policy.identity_tokens", "ttl", policy?.identityTokens ?? []),
 ];
 
-export const validateRegisterVolume = (input: RegisterVolumeInput, granted: SecretGrants): void =>
+export const validateRegisterVolume = (input: RegisterVolumeInput, granted: SecretGrants, idField = "id"): void =>
   refuse([
-    ...checkRef(input),
+    ...checkRef(input, idField),
     ...checkPlugin("plugin", input.plugin),
     ...(input.externalId === ""
       ? [{ field: "external_id", description: "is required" }]
