@@ -14,6 +14,7 @@ import { createDriverServer } from "./docker/driver-server.ts";
 import { createKnownVolumes } from "./docker/known-volumes.ts";
 import { createMountIds } from "./docker/mount-ids.ts";
 import { createVolumeDriver } from "./docker/volume-driver.ts";
+import { createSoleClaims } from "./host-volumes/sole-claims.ts";
 import type { Ledger, MountTable } from "./ports.ts";
 import type { WorkloadManager } from "./workloads/workload-manager.ts";
 
@@ -41,7 +42,8 @@ export const wireDocker = async (deps: DockerWiring): Promise<void> => {
   const mounted = () => ids.volumes().map(([volume]) => volume);
   const known = createKnownVolumes({ volumes, mounted, clock, signal });
   const driver = createVolumeDriver({
-    ...{ namespace, volumes, known, ids, workloads, daemon, clock, log, signal },
+    ...{ namespace, volumes, known, ids, daemon, clock, log, signal },
+    claims: createSoleClaims({ volumesIn: () => volumes, workloads, clock, signal }),
     templates: createDockerTemplates(config.dockerTemplates),
     waitMs: config.dockerWait,
   });

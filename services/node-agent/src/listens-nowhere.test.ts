@@ -4,8 +4,8 @@ import path from "node:path";
 import { expect, test } from "vitest";
 
 const serves = /\bcreateGrpcServer\b|\bcreateServer\b|\bServerCredentials\b|from "@grpc\/grpc-js"/;
-/** The sockets of local programs: of runners, and of dockerd. */
-const local = ["docker/driver-server.ts", "local-server.ts"];
+/** The sockets of local programs: of runners, of dockerd and of Nomad. */
+const local = ["host-volumes/post-server.ts", "local-server.ts"];
 
 test("no file of the agent makes a server but those for programs of its own host", () => {
   const src = import.meta.dirname;

@@ -2,7 +2,7 @@ import { MakeVolumeRequest } from "@holdfast/shared/gen/holdfast/internal/v1/con
 import { AccessMode } from "@holdfast/shared/gen/holdfast/v1/common";
 import { ReclaimPolicy, VolumeBinding, VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { expect, test, vi } from "vitest";
-import type { DockerVolume } from "../domain/docker-volume.ts";
+import type { WantedVolume } from "../domain/wanted-volume.ts";
 import { anyCaller } from "../testing/model-agent.ts";
 import { createControllerLinkVolumes, type VolumesClient } from "./controller-link-volumes.ts";
 
@@ -16,7 +16,7 @@ const client = {
 };
 const controllers = () => [{ address: "c1", client }];
 const volumes = createControllerLinkVolumes({ node: "n1", namespace: "docker", controllers });
-const wanted: DockerVolume = {
+const wanted: WantedVolume = {
   ...{ id: "data", plugin: "p", requiredBytes: 5n, limitBytes: 0n, fsType: "ext4", mountFlags: ["noatime"] },
   ...{ parameters: { a: "1" }, labels: { team: "web" }, reclaim: "retain", atOnce: false },
 };

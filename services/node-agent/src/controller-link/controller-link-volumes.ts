@@ -12,8 +12,8 @@ import type {
 import { AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/common";
 import { ReclaimPolicy, VolumeBinding, VolumeState } from "@holdfast/shared/gen/holdfast/v1/volume";
 import { accessModeMessage } from "@holdfast/shared/grpc/convert-model";
-import type { FoundVolume, HostVolumes } from "../docker/host-volumes.ts";
-import type { DockerVolume } from "../domain/docker-volume.ts";
+import type { WantedVolume } from "../domain/wanted-volume.ts";
+import type { FoundVolume, HostVolumes } from "../host-volumes/host-volumes.ts";
 import { askControllers, type ControllersToAsk } from "./ask-controllers.ts";
 import type { LinkCall } from "./controller-session.ts";
 
@@ -66,7 +66,7 @@ export function createControllerLinkVolumes(
   };
 }
 
-const volumeMessage = (volume: DockerVolume) => ({
+const volumeMessage = (volume: WantedVolume) => ({
   id: volume.id,
   plugin: volume.plugin,
   capacity: { requiredBytes: volume.requiredBytes, limitBytes: volume.limitBytes },

@@ -1,12 +1,12 @@
 /** The named options of HOLDFAST_DOCKER_TEMPLATES: a JSON object of objects of texts, in the words of `docker volume create -o`. */
 import { readFile } from "node:fs/promises";
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import { type DockerOptions, type DockerTemplates, optionFaults } from "../domain/docker-volume.ts";
+import { optionFaults, type VolumeOptions, type VolumeTemplates } from "../domain/wanted-volume.ts";
 
 /** Longer ones are a mistake. */
 const maxBytes = 64 * 1024;
 
-export const createDockerTemplates = (file: string | undefined) => async (): Promise<DockerTemplates> => {
+export const createDockerTemplates = (file: string | undefined) => async (): Promise<VolumeTemplates> => {
   if (file === undefined) return {};
   const text = await readFile(file, "utf8").catch((error: Error) => {
     throw unusable(file, error.message);
@@ -15,7 +15,7 @@ export const createDockerTemplates = (file: string | undefined) => async (): Pro
   return templatesFrom(file, text);
 };
 
-export const templatesFrom = (file: string, text: string): DockerTemplates => {
+export const templatesFrom = (file: string, text: string): VolumeTemplates => {
   const value = parsed(file, text);
   if (!isObject(value)) throw unusable(file, "it is no object of templates");
   const faults: string[] = [];
@@ -24,7 +24,7 @@ export const templatesFrom = (file: string, text: string): DockerTemplates => {
     else for (const { field, description } of optionFaults(options)) faults.push(`${name}.${field}: ${description}`);
   }
   if (faults.length > 0) throw unusable(file, faults.join("; "));
-  return value as DockerTemplates;
+  return value as VolumeTemplates;
 };
 
 const parsed = (file: string, text: string): unknown => {
@@ -38,7 +38,7 @@ const parsed = (file: string, text: string): unknown => {
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-export const isOptions = (value: unknown): value is DockerOptions =>
+export const isOptions = (value: unknown): value is VolumeOptions =>
   isObject(value) && Object.values(value).every((one) => typeof one === "string");
 
 const unusable = (file: string, why: string): HoldfastError =>

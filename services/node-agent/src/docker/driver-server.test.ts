@@ -9,13 +9,14 @@ import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { createMetrics } from "@holdfast/shared/metrics";
 import { createTracing } from "@holdfast/shared/tracing";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { PostServer } from "../host-volumes/post-server.ts";
 import { foundVolume } from "../testing/docker-rig.ts";
-import { createDriverServer, type DriverServer } from "./driver-server.ts";
+import { createDriverServer } from "./driver-server.ts";
 import type { VolumeDriver } from "./volume-driver.ts";
 
 let dir: string;
 let socket: string;
-let server: DriverServer;
+let server: PostServer;
 const metrics = createMetrics();
 const log = createMemoryLogger();
 const driver = {

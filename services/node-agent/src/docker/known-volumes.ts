@@ -7,7 +7,7 @@
 import type { Clock } from "@holdfast/shared/async/clock";
 import { linkSignals, waitFor } from "@holdfast/shared/async/signals";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { FoundVolume, HostVolumes } from "./host-volumes.ts";
+import type { FoundVolume, HostVolumes } from "../host-volumes/host-volumes.ts";
 
 export interface KnownVolumes {
   get(id: string, signal: AbortSignal): Promise<FoundVolume | undefined>;

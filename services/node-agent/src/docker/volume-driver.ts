@@ -6,24 +6,16 @@
  * VD3 Each call ends within what dockerd waits for it.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
-import { type HoldfastError, invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
+import { invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { Logger } from "@holdfast/shared/log/logger";
 import { soleIdBeside } from "../domain/docker-book.ts";
-import { type DockerOptions, type DockerTemplates, dockerVolume } from "../domain/docker-volume.ts";
-import type { WorkloadManager } from "../workloads/workload-manager.ts";
-import type { WorkloadView } from "../workloads/workload-views.ts";
-import type { FoundVolume, HostVolumes } from "./host-volumes.ts";
+import { type VolumeOptions, type VolumeTemplates, wantedVolume } from "../domain/wanted-volume.ts";
+import type { FoundVolume, HostVolumes } from "../host-volumes/host-volumes.ts";
+import type { ClaimedVolume, SoleClaims } from "../host-volumes/sole-claims.ts";
+import { noFileSystem, notMade, stillMounted } from "../host-volumes/still-held.ts";
 import type { KnownVolumes } from "./known-volumes.ts";
 import type { MountCall, MountIds } from "./mount-ids.ts";
-import {
-  mountedHere,
-  noFileSystem,
-  notMade,
-  soleWriter,
-  stillHeld,
-  stillMounted,
-  volumeNotFound,
-} from "./volume-errors.ts";
+import { mountedHere, soleWriter, volumeNotFound } from "./volume-errors.ts";
 
 export interface ShownVolume {
   readonly volume: FoundVolume;
@@ -38,7 +30,7 @@ export interface Mounted {
 }
 
 export interface VolumeDriver {
-  create(name: string, options: DockerOptions, signal: AbortSignal): Promise<void>;
+  create(name: string, options: VolumeOptions, signal: AbortSignal): Promise<void>;
   remove(name: string, signal: AbortSignal): Promise<void>;
   /** The id counts until `unmount`. */
   mount(name: string, id: string, signal: AbortSignal): Promise<Mounted>;
@@ -53,8 +45,8 @@ export interface VolumeDriverOptions {
   readonly volumes: HostVolumes;
   readonly known: KnownVolumes;
   readonly ids: MountIds;
-  readonly workloads: Pick<WorkloadManager, "prepare" | "find">;
-  readonly templates: () => Promise<DockerTemplates>;
+  readonly claims: SoleClaims;
+  readonly templates: () => Promise<VolumeTemplates>;
   /** The life of dockerd that is there now; empty: not known. */
   readonly daemon: () => Promise<string>;
   /** How long a mount may take. */
@@ -72,65 +64,30 @@ const removeMs = 30_000;
 const unmountMs = 20_000;
 /** The agent may have started a moment ago. */
 const reachMs = 10_000;
-const retryMs = 250;
-const askMs = 2_000;
 
 export function createVolumeDriver(options: VolumeDriverOptions): VolumeDriver {
-  const { namespace, volumes, known, ids, workloads, clock, log, signal: life } = options;
+  const { namespace, volumes, known, ids, claims, clock, log, signal: life } = options;
 
-  const viewOf = (name: string): Promise<WorkloadView | undefined> => workloads.find(ids.workloadOf(name));
+  const viewOf = (name: string): Promise<ClaimedVolume | undefined> => claims.find(ids.workloadOf(name));
   const mountpointOf = async (name: string): Promise<string> =>
     ids.of(name).length === 0 ? "" : ((await viewOf(name))?.mounts[0]?.hostPath ?? "");
 
-  /** Repeats what no controller has answered until one may be expected to. */
-  const reaching = async <T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> => {
-    const until = clock.monotonic() + Math.min(reachMs, options.waitMs);
-    for (;;) {
-      try {
-        return await ask();
-      } catch (error) {
-        const away = isHoldfastError(error) && error.reason === "CONTROLLER_UNAVAILABLE";
-        if (!away || clock.monotonic() >= until) throw error;
-        await clock.sleep(retryMs, signal);
-      }
-    }
-  };
+  const reachingMs = Math.min(reachMs, options.waitMs);
+  const reaching = <T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> =>
+    claims.reaching(reachingMs, signal, ask);
 
-  const claimOf = (name: string) => ({
-    ...ids.workloadOf(name),
-    claims: [{ alias: name, volume: name, readOnly: false, capability: undefined }],
-    volumes: [{ alias: name, volume: name, readOnly: false, places: [] }],
-    replaces: [],
-    requestId: "",
-    queued: true,
-    // dockerd has no ticket of a scheduler: a namespace that takes tickets is not one of Docker.
-    ticket: "",
-  });
-
-  /** What the wait was for, as controllers see it. */
-  const withHolders = async (name: string, error: HoldfastError): Promise<HoldfastError> => {
-    const found = await volumes.find(name, askMs, life).catch(() => undefined);
-    const { workload } = ids.workloadOf(name);
-    const others = (found?.holders ?? []).filter((holder) => holder.workload !== workload);
-    return others.length === 0 ? error : stillHeld(namespace, name, others, options.waitMs);
-  };
-
-  const prepared = async (name: string, until: number, signal: AbortSignal): Promise<WorkloadView> => {
-    try {
-      return await reaching(signal, () =>
-        workloads.prepare(claimOf(name), Math.max(0, until - clock.monotonic()), signal),
-      );
-    } catch (error) {
-      if (!isHoldfastError(error)) throw error;
-      if (error.reason === "VOLUME_NOT_FOUND") known.forget(name);
-      throw error.kind === "deadline" ? await withHolders(name, error) : error;
-    }
+  const prepared = async (volume: string, until: number, signal: AbortSignal): Promise<ClaimedVolume> => {
+    const claim = { name: ids.workloadOf(volume), volume, until, waitMs: options.waitMs };
+    return await claims.mounted(claim, reachingMs, signal).catch((error: unknown) => {
+      if (isHoldfastError(error) && error.reason === "VOLUME_NOT_FOUND") known.forget(volume);
+      throw error;
+    });
   };
 
   const mountpointFor = async ({ volume, id }: MountCall, until: number, signal: AbortSignal): Promise<string> => {
     const { mounts, claims } = await prepared(volume, until, signal);
     const [mount] = mounts;
-    if (mount === undefined || mount.device !== undefined) throw noFileSystem(namespace, volume);
+    if (mount === undefined || mount.device !== undefined) throw noFileSystem(namespace, volume, "Docker");
     const mode = claims[0]?.accessMode ?? "UNKNOWN";
     if (soleIdBeside(ids.of(volume), id, mode) !== undefined) throw soleWriter(namespace, volume);
     signal.throwIfAborted();
@@ -147,12 +104,13 @@ export function createVolumeDriver(options: VolumeDriverOptions): VolumeDriver {
 
   return {
     async create(name, asked, signal) {
-      const wanted = dockerVolume(name, asked, await options.templates());
+      const wanted = wantedVolume(name, asked, await options.templates());
       if ("faults" in wanted) throw invalidArgument(wanted.faults);
       const { atOnce } = wanted.volume;
       const volume = await reaching(signal, () => volumes.make(wanted.volume, atOnce ? makeMs : 0, signal));
       known.learn(volume);
-      if (volume.state === "FAILED" || (atOnce && volume.state === "CREATING")) throw notMade(namespace, volume);
+      if (volume.state === "FAILED" || (atOnce && volume.state === "CREATING"))
+        throw notMade(namespace, volume, `docker volume rm ${volume.id}`);
     },
 
     async remove(name, signal) {

@@ -1,7 +1,5 @@
-/** What Docker's user is told when a volume cannot be had. */
-import { fenceCommand } from "@holdfast/model/operator-command";
+/** What Docker's user alone is told when a volume cannot be had. */
 import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
-import type { FoundVolume, VolumeHolder } from "./host-volumes.ts";
 
 export const volumeNotFound = (namespace: string, id: string): HoldfastError =>
   new HoldfastError({
@@ -9,16 +7,6 @@ export const volumeNotFound = (namespace: string, id: string): HoldfastError =>
     reason: "VOLUME_NOT_FOUND",
     message: `there is no volume ${namespace}/${id}`,
     metadata: { namespace, volume: id },
-  });
-
-export const notMade = (namespace: string, { id, state, trouble, plugin }: FoundVolume): HoldfastError =>
-  new HoldfastError({
-    kind: "precondition",
-    reason: "VOLUME_NOT_AVAILABLE",
-    message: `volume ${namespace}/${id} of plugin ${plugin} is ${state}${trouble === "" ? "" : `: ${trouble}`}; ${
-      state === "FAILED" ? `docker volume rm ${id} takes it away` : "repeat"
-    }`,
-    metadata: { namespace, volume: id, state },
   });
 
 export const mountedHere = (namespace: string, id: string, ids: number): HoldfastError =>
@@ -36,40 +24,3 @@ export const soleWriter = (namespace: string, id: string): HoldfastError =>
     message: `volume ${namespace}/${id} has mode SINGLE_NODE_SINGLE_WRITER and is mounted for another container; stop that first, or make the volume with mode=single-node-multi-writer`,
     metadata: { namespace, volume: id },
   });
-
-export const noFileSystem = (namespace: string, id: string): HoldfastError =>
-  new HoldfastError({
-    kind: "precondition",
-    reason: "CAPABILITY_MISMATCH",
-    message: `volume ${namespace}/${id} is a block device, which Docker does not mount; use a volume with a file system`,
-    metadata: { namespace, volume: id },
-  });
-
-export const stillMounted = (namespace: string, id: string, why: string): HoldfastError =>
-  new HoldfastError({
-    kind: "precondition",
-    reason: "VOLUME_IN_USE",
-    message: `volume ${namespace}/${id} is not unmounted yet${why === "" ? "" : `: ${why}`}; the agent goes on, and tells nobody else the volume is free before`,
-    metadata: { namespace, volume: id },
-  });
-
-/** The time that dockerd waits is over. */
-export const stillHeld = (
-  namespace: string,
-  id: string,
-  holders: readonly VolumeHolder[],
-  waitedMs: number,
-): HoldfastError => {
-  const words = holders.map(({ workload, node, nodeLost }) =>
-    nodeLost === ""
-      ? `workload ${workload} on node ${node}; release that first`
-      : `workload ${workload} on node ${node}, and ${nodeLost}; if that host is off for certain: ${fenceCommand(node)}`,
-  );
-  const [first] = holders;
-  return new HoldfastError({
-    kind: "precondition",
-    reason: "QUEUE_TIMEOUT",
-    message: `volume ${namespace}/${id} was waited for ${Math.round(waitedMs / 1000)} s and is held by ${words.join("; and by ")}`,
-    metadata: { namespace, volume: id, holder_workload: first?.workload ?? "", holder_node: first?.node ?? "" },
-  });
-};

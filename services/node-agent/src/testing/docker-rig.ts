@@ -2,11 +2,12 @@
 import type { AccessMode } from "@holdfast/model/access";
 import { createMemoryLogger, type MemoryLogger } from "@holdfast/shared/log/logger";
 import { type AbandonedIds, createAbandonedIds } from "../docker/abandoned-ids.ts";
-import type { FoundVolume, HostVolumes } from "../docker/host-volumes.ts";
 import { createKnownVolumes, type KnownVolumes } from "../docker/known-volumes.ts";
 import { createMountIds, type MountIds } from "../docker/mount-ids.ts";
 import { createVolumeDriver, type VolumeDriver } from "../docker/volume-driver.ts";
-import type { DockerVolume } from "../domain/docker-volume.ts";
+import type { WantedVolume } from "../domain/wanted-volume.ts";
+import type { FoundVolume, HostVolumes } from "../host-volumes/host-volumes.ts";
+import { createSoleClaims } from "../host-volumes/sole-claims.ts";
 import type { MountTable } from "../ports.ts";
 import { away, startWorkloadRig, type WorkloadRig } from "./workload-rig.ts";
 
@@ -15,7 +16,7 @@ export const dockerNamespace = "docker";
 /** The volumes of controllers. */
 export interface FakeVolumes extends HostVolumes {
   readonly there: Map<string, FoundVolume>;
-  readonly made: DockerVolume[];
+  readonly made: WantedVolume[];
   away: boolean;
 }
 
@@ -56,7 +57,8 @@ export async function startDockerRig(): Promise<DockerRig> {
     const daemon = async () => rig.daemon;
     const common = { ids, workloads, daemon, clock, log, signal };
     const templates = async () => ({});
-    const driver = createVolumeDriver({ ...common, namespace, volumes, known, templates, waitMs: 60_000 });
+    const claims = createSoleClaims({ volumesIn: () => volumes, workloads, clock, signal });
+    const driver = createVolumeDriver({ ...common, namespace, volumes, known, claims, templates, waitMs: 60_000 });
     const { mounts } = base.agent.host;
     const lookingFrom = (scope: MountTable["scope"]) => {
       const own = createMemoryLogger();
@@ -101,7 +103,7 @@ export async function startDockerRig(): Promise<DockerRig> {
 
 function createFakeVolumes(): FakeVolumes {
   const there = new Map<string, FoundVolume>();
-  const made: DockerVolume[] = [];
+  const made: WantedVolume[] = [];
   const answer = async <T>(value: () => T): Promise<T> => {
     if (fake.away) throw away;
     return value();

@@ -13,7 +13,7 @@ const reviewed: Readonly<Record<string, string>> = {
   "doctor/examine-journal.ts": "the journal, read; in a process of its own (`check`)",
   "docker/daemon-life.ts": "the pid file of dockerd",
   "docker/docker-templates.ts": "the file that HOLDFAST_DOCKER_TEMPLATES names",
-  "docker/driver-server.ts": "the agent's own socket for dockerd",
+  "host-volumes/post-server.ts": "the agent's own sockets for programs of this host, such as dockerd",
   "host-identity.ts": "/etc/machine-id and the boot id",
   "host-proof.ts": "the DMI, and the file or program that HOLDFAST_HOST_IDENTITY names, at the start",
   "link-certificates.ts": "the file with the token of an enrolment, at the start",

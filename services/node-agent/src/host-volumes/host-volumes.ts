@@ -1,5 +1,5 @@
 /** What the Docker plugin needs of controllers beside claims: volumes that are made, deleted and found for programs of this host. */
-import type { DockerVolume } from "../domain/docker-volume.ts";
+import type { WantedVolume } from "../domain/wanted-volume.ts";
 
 export interface VolumeHolder {
   readonly workload: string;
@@ -21,7 +21,7 @@ export interface FoundVolume {
 /** Rejects with CONTROLLER_UNAVAILABLE when no controller answered: what was asked may have happened then, and may be asked again. */
 export interface HostVolumes {
   /** Answered when it is made or refused, has to wait for its first mount, or the wait is over. */
-  make(volume: DockerVolume, waitMs: number, signal: AbortSignal): Promise<FoundVolume>;
+  make(volume: WantedVolume, waitMs: number, signal: AbortSignal): Promise<FoundVolume>;
   /** Of a volume that Docker made; one that is gone is OK. */
   remove(id: string, waitMs: number, signal: AbortSignal): Promise<void>;
   find(id: string, deadlineMs: number, signal: AbortSignal): Promise<FoundVolume | undefined>;

@@ -1,18 +1,18 @@
 import { describe, expect, test } from "vitest";
-import { type DockerOptions, type DockerTemplates, dockerVolume } from "./docker-volume.ts";
+import { type VolumeOptions, type VolumeTemplates, wantedVolume } from "./wanted-volume.ts";
 
-const templates: DockerTemplates = {
+const templates: VolumeTemplates = {
   fast: { plugin: "csi.fast", size: "10GiB", "param.tier": "gold", flags: "noatime,nodiratime" },
   scratch: { plugin: "csi.slow", reclaim: "delete" },
 };
-const made = (options: DockerOptions, of: DockerTemplates = templates) => {
-  const result = dockerVolume("data", options, of);
+const made = (options: VolumeOptions, of: VolumeTemplates = templates) => {
+  const result = wantedVolume("data", options, of);
   if ("faults" in result)
     throw new Error(result.faults.map(({ field, description }) => `${field}: ${description}`).join("; "));
   return result.volume;
 };
-const fields = (name: string, options: DockerOptions): readonly string[] => {
-  const result = dockerVolume(name, options, templates);
+const fields = (name: string, options: VolumeOptions): readonly string[] => {
+  const result = wantedVolume(name, options, templates);
   return "faults" in result ? result.faults.map(({ field }) => field) : [];
 };
 

@@ -3,7 +3,7 @@ import { type AccessMode, accessModes } from "@holdfast/model/access";
 import { isId } from "@holdfast/model/id";
 import { parseSize } from "@holdfast/model/size";
 
-export interface DockerVolume {
+export interface WantedVolume {
   readonly id: string;
   readonly plugin: string;
   readonly requiredBytes: bigint;
@@ -19,9 +19,9 @@ export interface DockerVolume {
   readonly atOnce: boolean;
 }
 
-export type DockerOptions = Readonly<Record<string, string>>;
+export type VolumeOptions = Readonly<Record<string, string>>;
 /** By name: options, in the same words. */
-export type DockerTemplates = Readonly<Record<string, DockerOptions>>;
+export type VolumeTemplates = Readonly<Record<string, VolumeOptions>>;
 
 export interface OptionFault {
   readonly field: string;
@@ -55,7 +55,7 @@ const known = (option: string): boolean =>
   (words as readonly string[]).includes(option) ||
   prefixes.some((prefix) => option.startsWith(prefix) && option.length > prefix.length);
 
-const below = (options: DockerOptions, prefix: string): Readonly<Record<string, string>> =>
+const below = (options: VolumeOptions, prefix: string): Readonly<Record<string, string>> =>
   Object.fromEntries(
     Object.entries(options).flatMap(([key, value]) =>
       key.startsWith(prefix) ? [[key.slice(prefix.length), value]] : [],
@@ -63,7 +63,7 @@ const below = (options: DockerOptions, prefix: string): Readonly<Record<string, 
   );
 
 /** What is wrong with options, wherever they stand. */
-export const optionFaults = (options: DockerOptions): readonly OptionFault[] => {
+export const optionFaults = (options: VolumeOptions): readonly OptionFault[] => {
   const faults: OptionFault[] = [];
   const fault = (field: string, description: string): void => void faults.push({ field, description });
   const choice = (word: Word, choices: ReadonlyMap<string, unknown>): void => {
@@ -82,11 +82,11 @@ export const optionFaults = (options: DockerOptions): readonly OptionFault[] => 
   return faults;
 };
 
-export const dockerVolume = (
+export const wantedVolume = (
   name: string,
-  asked: DockerOptions,
-  templates: DockerTemplates,
-): { readonly volume: DockerVolume } | { readonly faults: readonly OptionFault[] } => {
+  asked: VolumeOptions,
+  templates: VolumeTemplates,
+): { readonly volume: WantedVolume } | { readonly faults: readonly OptionFault[] } => {
   const { template: named, ...own } = asked;
   const faults: OptionFault[] = [];
   if (!isId(name))
@@ -113,7 +113,7 @@ export const dockerVolume = (
     flags = "",
     reclaim,
     create,
-  } = options as DockerOptions & Partial<Record<Word, string>>;
+  } = options as VolumeOptions & Partial<Record<Word, string>>;
   if (plugin === undefined)
     faults.push({
       field: "plugin",
@@ -121,7 +121,7 @@ export const dockerVolume = (
     });
   if (plugin === undefined || faults.length > 0) return { faults };
   const accessMode = oneOf(modesByWord, mode);
-  const volume: DockerVolume = {
+  const volume: WantedVolume = {
     id: name,
     plugin,
     requiredBytes: parseSize(size) ?? 0n,
