@@ -28,6 +28,9 @@ test.each([
   ["-n volume volume list", "-n volume volume list"],
   ["claim create web-1 data --node vol --que 5m --no-w", "claim create web-1 data --node vol --queue 5m --no-wait"],
   ["claim create web-1 data --queue --no-w", "claim create web-1 data --queue --no-wait"],
+  // A command that is a group too.
+  ["import nomad v.json --app", "import nomad v.json --apply"],
+  ["import backup.export", "import backup.export"],
   // What is no word of the table is left as it is.
   ["volume label ls --reason --stat", "volume label ls --reason --stat"],
   ["complete-line -- vol l --sta", "complete-line -- vol l --sta"],

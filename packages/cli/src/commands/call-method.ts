@@ -15,7 +15,7 @@ const nameOf = ({ parent, name }: DescMethod): string => `${parent.name}/${name}
 /** `VolumeService/GetVolume`, the same with the package before it, or `GetVolume`. */
 const methodOf = ({ services }: MessageJson, given: string): DescMethod => {
   const methods = services.flatMap((service) => service.methods);
-  const wanted = given.replace(/^\/?(?:holdfast\.v1\.)?/, "");
+  const wanted = given.replace(/^\/?(?:holdfast\.(?:agent\.)?v1\.)?/, "");
   const found = methods.find((method) => nameOf(method) === wanted || method.name === wanted);
   if (found !== undefined) return found;
   const near = [
@@ -60,7 +60,7 @@ export const callMethod: Command = {
   path: ["call"],
   summary: "call a method of the API by its name",
   description:
-    "For what has no command of its own, and to see what a scheduler would see. The request is proto3 JSON with the fields of the method's message (docs/reference), namespace included; so is the answer. A stream prints one document a line, until its end or Ctrl-C.",
+    "For what has no command of its own, and to see what a scheduler would see. The request is proto3 JSON with the fields of the method's message (docs/reference), namespace included; so is the answer. A stream prints one document a line, until its end or Ctrl-C. WorkloadService and PluginHostService are an agent's: --address names the socket of HOLDFAST_LOCAL_LISTEN.",
   args: [
     { name: "method", help: "such as VolumeService/GetVolume, or GetVolume" },
     { name: "json", help: "the request; - reads standard input; without it, an empty one", optional: true },
@@ -71,6 +71,10 @@ export const callMethod: Command = {
       says: "one answer",
     },
     { line: "holdfast call EventService/WatchEvents", says: "a stream" },
+    {
+      line: `holdfast call --address unix:///run/holdfast/agent.sock GetWorkload '{"namespace":"default","workload":"web-1"}'`,
+      says: "what is mounted on this host, of its agent",
+    },
   ],
   async run(context, input) {
     const { clients, io } = context;

@@ -16,6 +16,7 @@ export const groups: readonly Group[] = [
   { name: "agent", summary: "give this host a certificate" },
   { name: "repair", summary: "find what is stuck or leaked, and override a proof that cannot be had" },
   { name: "audit", summary: "see who did what, and check that it is all there" },
+  { name: "import", summary: "take over what other programs have" },
   { name: "upgrade", summary: "end an upgrade of the controllers" },
 ];
 
@@ -228,6 +229,11 @@ const subjects: readonly CommandSource[] = [
     group: "upgrade",
     words: ["status", "finish"],
     load: async () => (await import("./upgrade-commands.ts")).upgradeCommands,
+  },
+  {
+    group: "import",
+    words: ["nomad"],
+    load: async () => [(await import("./import/import-nomad.ts")).importNomad],
   },
   {
     group: undefined,

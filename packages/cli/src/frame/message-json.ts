@@ -14,7 +14,7 @@ import { readApiImage } from "@holdfast/shared/grpc/api-image";
 
 export interface MessageJson {
   describe(type: string): DescMessage;
-  /** Of the API for schedulers and operators. */
+  /** Of the API for schedulers and operators, and of what an agent offers to its host. */
   readonly services: readonly DescService[];
   toJson(type: string, bytes: Uint8Array): JsonValue;
   /** Throws when the JSON does not fit the message. */
@@ -31,7 +31,8 @@ export const loadMessageJson = async (): Promise<MessageJson> => {
   return {
     describe,
     services: [...registry].filter(
-      (desc): desc is DescService => desc.kind === "service" && desc.file.proto.package === "holdfast.v1",
+      (desc): desc is DescService =>
+        desc.kind === "service" && /^holdfast\.(agent\.)?v1$/.test(desc.file.proto.package),
     ),
     toJson: (type, bytes) =>
       toJson(describe(type), fromBinary(describe(type), bytes), {

@@ -57,7 +57,11 @@ const onOurSinks = (program: Program, io: Io): Program =>
     .showHelpAfterError("(--help shows what there is)");
 
 const addCommand = (parent: Program, root: Program, command: Command, parts: ProgramParts): void => {
-  const program = parent.command(command.path.at(-1) ?? "").summary(command.summary);
+  const name = command.path.at(-1) ?? "";
+  // A group may be a command too.
+  const program = (parent.commands.find((each) => each.name() === name) ?? parent.command(name)).summary(
+    command.summary,
+  );
   program.description(
     command.description === undefined ? command.summary : `${command.summary}\n\n${command.description}`,
   );

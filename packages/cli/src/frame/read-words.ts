@@ -119,13 +119,17 @@ export const readWords = async ({ groups, sources }: CommandTable, given: readon
 
   const groupNames = groups.map(({ name }) => name);
   const alone = sources.filter(({ group }) => group === undefined).flatMap((source) => source.words);
-  const subject = meantWord(args[first] ?? "", "holdfast", [...groupNames, ...alone], groupNames);
+  const groupsAlone = groupNames.filter((name) => !alone.includes(name));
+  const subject = meantWord(args[first] ?? "", "holdfast", [...groupsAlone, ...alone], groupsAlone);
   args[first] = subject;
   let group: string | undefined;
   let verb = subject;
-  if (groupNames.includes(subject)) {
+  const ofGroup = sources.filter((source) => source.group === subject);
+  // A word that is a command too takes the words of its group before any other.
+  const isCommand =
+    alone.includes(subject) && !ofGroup.some((source) => source.words.includes(args[second ?? -1] ?? ""));
+  if (groupNames.includes(subject) && !isCommand) {
     group = subject;
-    const ofGroup = sources.filter((source) => source.group === group);
     if (second === undefined || args[second] === "help") return { args, commands: await loadCommands(ofGroup) };
     const names = ofGroup.flatMap((source) => source.words);
     const word = aliasOf(args[second] ?? "", args[second + 1], names);
@@ -133,7 +137,8 @@ export const readWords = async ({ groups, sources }: CommandTable, given: readon
     args[second] = verb;
   }
   const source = sources.find((each) => each.group === group && each.words.includes(verb));
-  const commands = source === undefined ? [] : await loadCommands([{ ...source, words: [verb] }]);
+  const commands =
+    source === undefined ? [] : await loadCommands([{ ...source, words: [verb] }, ...(isCommand ? ofGroup : [])]);
   const options = [...(commands[0]?.options ?? []), ...globalOptions];
   for (const { at, isFlag } of partsOf(args, options)) {
     const [flag = "", ...value] = (args[at] ?? "").split("=");
