@@ -38,7 +38,7 @@ export const wireDocker = async (deps: DockerWiring): Promise<void> => {
   const { signal } = lifecycle;
   const daemon = createDaemonLife(config.dockerPidFile);
   const ids = createMountIds({ ledger, workloads, namespace, node, signal });
-  const volumes = createControllerLinkVolumes({ ...asking, namespace });
+  const volumes = createControllerLinkVolumes({ ...asking, namespace, madeBy: "docker" });
   const mounted = () => ids.volumes().map(([volume]) => volume);
   const known = createKnownVolumes({ volumes, mounted, clock, signal });
   const driver = createVolumeDriver({

@@ -15,7 +15,7 @@ const client = {
   findVolumes: vi.fn<VolumesClient["findVolumes"]>(),
 };
 const controllers = () => [{ address: "c1", client }];
-const volumes = createControllerLinkVolumes({ node: "n1", namespace: "docker", controllers });
+const volumes = createControllerLinkVolumes({ node: "n1", namespace: "docker", madeBy: "docker", controllers });
 const wanted: WantedVolume = {
   ...{ id: "data", plugin: "p", requiredBytes: 5n, limitBytes: 0n, fsType: "ext4", mountFlags: ["noatime"] },
   ...{ parameters: { a: "1" }, labels: { team: "web" }, reclaim: "retain", atOnce: false },

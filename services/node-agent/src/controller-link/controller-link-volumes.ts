@@ -1,4 +1,4 @@
-/** Volumes for Docker on this host, asked of any controller with a stream. */
+/** Volumes for a program of this host, asked of any controller with a stream. */
 import type {
   DeepPartial,
   FindVolumesRequest,
@@ -17,7 +17,7 @@ import type { FoundVolume, HostVolumes } from "../host-volumes/host-volumes.ts";
 import { askControllers, type ControllersToAsk } from "./ask-controllers.ts";
 import type { LinkCall } from "./controller-session.ts";
 
-/** The calls of AgentLinkService that Docker needs. */
+/** The calls of AgentLinkService that it needs. */
 export interface VolumesClient {
   makeVolume(request: DeepPartial<MakeVolumeRequest>, options: LinkCall): Promise<MakeVolumeResponse>;
   removeVolume(request: DeepPartial<RemoveVolumeRequest>, options: LinkCall): Promise<RemoveVolumeResponse>;
@@ -26,14 +26,17 @@ export interface VolumesClient {
 
 const callMs = 10_000;
 const pageSize = 500;
-const madeBy = "docker";
 
 const waitFor = (ms: number) => ({ seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1_000_000 });
 
 export function createControllerLinkVolumes(
-  options: ControllersToAsk<VolumesClient> & { readonly namespace: string },
+  options: ControllersToAsk<VolumesClient> & {
+    readonly namespace: string;
+    /** The kind of program. */
+    readonly madeBy: string;
+  },
 ): HostVolumes {
-  const { node, namespace } = options;
+  const { node, namespace, madeBy } = options;
   const ask = askControllers(options);
   const of = { node, namespace };
 
@@ -41,7 +44,9 @@ export function createControllerLinkVolumes(
     async make(wanted, waitMs, signal) {
       const volume = { ...volumeMessage(wanted), namespace, waitFor: waitFor(waitMs) };
       const call = { signal, deadlineMs: callMs + waitMs };
-      const made = (await ask((client) => client.makeVolume({ ...of, madeBy, volume }, call), signal)).volume;
+      const made = (
+        await ask((client) => client.makeVolume({ ...of, madeBy, volume, grow: wanted.grow === true }, call), signal)
+      ).volume;
       if (made === undefined) throw new Error("MakeVolume answered without a volume");
       return foundFrom(made);
     },
@@ -92,12 +97,10 @@ const states: ReadonlyMap<number, FoundVolume["state"]> = new Map([
   [VolumeState.VOLUME_STATE_FAILED, "FAILED"],
 ]);
 
-const foundFrom = ({ id, plugin, state, trouble, createdAt, holders }: HostVolume): FoundVolume => ({
-  id,
-  plugin,
+const foundFrom = ({ state, createdAt, capacityBytes, ...found }: HostVolume): FoundVolume => ({
+  ...found,
+  bytes: capacityBytes,
   // A state of a newer controller is one that has not settled.
   state: states.get(state) ?? "CREATING",
-  trouble,
   createdAt: createdAt?.getTime() ?? 0,
-  holders,
 });

@@ -36,7 +36,9 @@ export function createKnownVolumes({ volumes, mounted, clock, signal: life }: Kn
   const known = new Map<string, FoundVolume>();
   /** Of an earlier life of the agent. */
   const remembered = (id: string): FoundVolume | undefined =>
-    mounted().includes(id) ? { id, plugin: "", state: "AVAILABLE", trouble: "", createdAt: 0, holders: [] } : undefined;
+    mounted().includes(id)
+      ? { id, plugin: "", madeBy: "", state: "AVAILABLE", bytes: 0n, trouble: "", createdAt: 0, holders: [] }
+      : undefined;
 
   const asked = async (id: string, signal: AbortSignal): Promise<FoundVolume | undefined> => {
     // An answer that comes too late is there for the next question.

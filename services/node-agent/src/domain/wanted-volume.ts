@@ -1,4 +1,4 @@
-/** What Docker's Create means: options and a named template → the volume that is asked for. Every violation is told at once. */
+/** What a program of this host means by its options and a named template → the volume that is asked for. Every violation is told at once. */
 import { type AccessMode, accessModes } from "@holdfast/model/access";
 import { isId } from "@holdfast/model/id";
 import { parseSize } from "@holdfast/model/size";
@@ -17,6 +17,8 @@ export interface WantedVolume {
   readonly reclaim: "retain" | "delete";
   /** False: with the first mount, for the node of that. */
   readonly atOnce: boolean;
+  /** One that is there is made as big as this. */
+  readonly grow?: true;
 }
 
 export type VolumeOptions = Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-/** What the Docker plugin needs of controllers beside claims: volumes that are made, deleted and found for programs of this host. */
+/** What a program of this host needs of controllers beside claims: volumes that are made, deleted and found for it. */
 import type { WantedVolume } from "../domain/wanted-volume.ts";
 
 export interface VolumeHolder {
@@ -11,8 +11,11 @@ export interface VolumeHolder {
 export interface FoundVolume {
   readonly id: string;
   readonly plugin: string;
+  /** The kind of program; empty for a volume that was made in another way. */
+  readonly madeBy: string;
   readonly state: "CREATING" | "AVAILABLE" | "DELETING" | "FAILED";
-  /** Why it is FAILED or blocked. */
+  readonly bytes: bigint;
+  /** Why it is FAILED or blocked, or does not grow. */
   readonly trouble: string;
   readonly createdAt: number;
   readonly holders: readonly VolumeHolder[];
@@ -22,7 +25,7 @@ export interface FoundVolume {
 export interface HostVolumes {
   /** Answered when it is made or refused, has to wait for its first mount, or the wait is over. */
   make(volume: WantedVolume, waitMs: number, signal: AbortSignal): Promise<FoundVolume>;
-  /** Of a volume that Docker made; one that is gone is OK. */
+  /** Of a volume that the same kind of program made; one that is gone is OK. */
   remove(id: string, waitMs: number, signal: AbortSignal): Promise<void>;
   find(id: string, deadlineMs: number, signal: AbortSignal): Promise<FoundVolume | undefined>;
   list(signal: AbortSignal): Promise<readonly FoundVolume[]>;

@@ -159,6 +159,46 @@ describe("a volume that a host asks for", () => {
     expect(world.backend.volumes()).toEqual([]);
   });
 
+  test("[LV4] grows for the program that made it, where it asks for that, and its first request is still the same", async () => {
+    const now = { binding: VolumeBinding.VOLUME_BINDING_IMMEDIATE };
+    const sized = (bytes: number, limitBytes = 0n) => ({
+      ...now,
+      capacity: { requiredBytes: BigInt(bytes), limitBytes },
+    });
+    const grow = async (id: string, change: DeepPartial<CreateVolumeRequest>, madeBy = "docker") => {
+      const volume = { namespace: "default", id, plugin, capabilities: [{ attachmentMode }], ...change };
+      const asked = { ...volume, waitFor: { seconds: 10n } };
+      const grown = link.makeVolume(
+        MakeVolumeRequest.fromPartial({ ...of, madeBy, volume: asked, grow: true }),
+        context,
+      );
+      grown.catch(() => undefined);
+      await world.idle();
+      return (await grown).volume;
+    };
+    await make("data", sized(1_000_000));
+    await world.idle();
+    expect(await grow("data", sized(1_000_000))).toMatchObject({ capacityBytes: 1_000_000n });
+    expect(world.backend.calls.filter((call) => call.includes("expand"))).toEqual([]);
+    expect(await grow("data", sized(5_000_000))).toMatchObject({ capacityBytes: 5_000_000n, trouble: "" });
+    expect(await grow("data", sized(2_000_000))).toMatchObject({ capacityBytes: 5_000_000n });
+    expect(await grow("data", sized(5_000_000))).toMatchObject({ capacityBytes: 5_000_000n });
+    expect(world.backend.calls.filter((call) => call.includes("expand"))).toHaveLength(1);
+    // Without the wish to grow another size is another volume.
+    expect(await failure(make("data", sized(9_000_000)))).toMatchObject({ reason: "VOLUME_EXISTS" });
+    // Another program's, or another content: no growth.
+    const foreign = grow("data", sized(9_000_000), "podman");
+    expect(await failure(foreign)).toMatchObject({ reason: "VOLUME_EXISTS" });
+    expect(await failure(grow("data", { ...sized(9_000_000), parameters: { tier: "gold" } }))).toMatchObject({
+      reason: "VOLUME_EXISTS",
+    });
+    world.backend.script("expand", { kind: "refused", advice: "fail", code: "OUT_OF_RANGE" });
+    const refused = await grow("data", sized(9_000_000));
+    expect(refused?.capacityBytes).toBe(5_000_000n);
+    expect(refused?.trouble).toMatch(/./);
+    expect(world.backend.calls.filter((call) => call.includes("expand"))).toHaveLength(2);
+  });
+
   test("is told with its holders, and which of their nodes is lost", async () => {
     await make("data", { binding: VolumeBinding.VOLUME_BINDING_IMMEDIATE });
     await world.idle();

@@ -2,7 +2,8 @@
  * The volumes of the programs on a node's host, such as Docker, as their agent asks for them.
  *
  * LV1 A node has nothing made but empty storage, in the namespace that its right was judged by. LV2 It deletes only volumes that were made
- * here for the same kind of program, and of these the life whose label it has read. LV3 The same request again finds the volume of the first one, whatever its plugin serves by then.
+ * here for the same kind of program, and of these the life whose label it has read. LV3 The same request again finds the volume of the first
+ * one, whatever its plugin serves by then. LV4 A volume grows for the kind of program that made it, and never shrinks.
  */
 import { linkSignals } from "@holdfast/shared/async/signals";
 import { HoldfastError, invalidArgument, isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
@@ -26,6 +27,7 @@ import { holdUntil } from "../hold-until.ts";
 import { nextPageToken, pageFrom, questionOf } from "../page-token.ts";
 import { volumeStateMessage } from "./convert-volume.ts";
 import { createVolumeInput } from "./convert-volume-request.ts";
+import { expansionIsOver } from "./volume-changes.ts";
 
 type AgentLink = Implementation<typeof AgentLinkServiceDefinition>;
 
@@ -34,6 +36,18 @@ export interface LinkVolumesDeps extends ApiDeps {
   readonly nodeLost: (node: string) => string;
   readonly plugins: Pick<ControllerPlugins, "facts">;
 }
+
+/** Why it is not as it was asked for. */
+const troubleOf = ({ state, blocked, attempts, expansion }: VolumeRecord): string => {
+  if (state === "FAILED") return blocked?.message ?? attempts.lastError?.message ?? "";
+  const growing = expansion?.blocked ?? expansion?.failure ?? expansion?.attempts.lastError;
+  return blocked?.message ?? growing?.message ?? "";
+};
+
+type Hold = Pick<Parameters<typeof holdUntil>[0], "context" | "waitMs">;
+
+/** As a repeat of what made the volume, or what became of it, says it. */
+const sizeAsked = ({ capacity: { required, limit } }: VolumeRecord) => ({ required, limit });
 
 const madeByLabel = "holdfast.made-by";
 const shownHolders = 100;
@@ -49,7 +63,7 @@ export const createLinkVolumes = (
     madeBy: volume.labels[madeByLabel] ?? "",
     state: volumeStateMessage(volume.state),
     capacityBytes: BigInt(volume.capacity.actual || volume.capacity.required),
-    trouble: volume.blocked?.message ?? (volume.state === "FAILED" ? (volume.attempts.lastError?.message ?? "") : ""),
+    trouble: troubleOf(volume),
     createdAt: dateOf(volume.createdAt),
     holders: withHolders
       ? Object.values(volume.claims)
@@ -147,6 +161,22 @@ export const createLinkVolumes = (
     }
   };
 
+  /** LV4: what was made was found by the same request, with the label, before. */
+  const grown = async (input: CreateVolumeInput, volume: VolumeRecord, hold: Hold, caller: Caller) => {
+    const { namespace, id, capacity } = input;
+    const has = volume.capacity.actual || volume.capacity.required;
+    if (capacity.required <= has || volume.state !== "AVAILABLE") return volume;
+    const since = wakeups.version();
+    const first = await commands.expandVolume({ namespace, id, capacity, requestId: "" }, caller);
+    const last = await holdUntil<typeof first | undefined>({
+      ...{ ...hold, wakeups, clock, since, first },
+      keys: [volumeKey(input)],
+      settled: expansionIsOver,
+      read: () => recent(input),
+    });
+    return (last ?? first).volume;
+  };
+
   return {
     async makeVolume(request, context) {
       const checks = createChecks();
@@ -155,14 +185,17 @@ export const createLinkVolumes = (
       refuseAll(checks, () => validateCreateVolume(input, deps.granted));
       const caller = callerOf(deps, context, "MakeVolume");
       const since = wakeups.version();
-      const first = await commands.createVolume(input, caller);
+      const standing = request.grow ? (await recent(input))?.volume : undefined;
+      const asked = standing === undefined ? input : { ...input, capacity: sizeAsked(standing) };
+      const first = await commands.createVolume(asked, caller);
       const last = await holdUntil<typeof first | undefined>({
         ...{ wakeups, clock, context, waitMs, since, first },
         keys: [volumeKey(input)],
         settled: (view) => view === undefined || isUnbound(view.volume) || view.volume.state !== "CREATING",
         read: () => recent(input),
       });
-      return { volume: told((last ?? first).volume, false) };
+      const { volume } = last ?? first;
+      return { volume: told(request.grow ? await grown(input, volume, { context, waitMs }, caller) : volume, false) };
     },
 
     async removeVolume(request, context) {

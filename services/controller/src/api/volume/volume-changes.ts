@@ -15,7 +15,7 @@ import { volumeMessage } from "./convert-volume.ts";
 type VolumeService = Implementation<typeof VolumeServiceDefinition>;
 
 /** Gone, over, or nothing that goes on without somebody's help. */
-const expansionIsOver = (view: VolumeView | undefined): boolean => {
+export const expansionIsOver = (view: VolumeView | undefined): boolean => {
   if (view === undefined || view.volume.state !== "AVAILABLE") return true;
   const { expansion } = view.volume;
   if (isPending(expansion)) return expansion.blocked !== undefined;
