@@ -20,6 +20,7 @@ import { dockerSettings } from "./docker-settings.ts";
 import { defaultAllowedOptions, defaultForcedOptions } from "./domain/mount-options.ts";
 import { maxRootBytes } from "./domain/paths.ts";
 import { failpointNames } from "./failpoints.ts";
+import { nomadSettings } from "./nomad-settings.ts";
 import { maxSocketBaseBytes } from "./plugins/host/socket-dirs.ts";
 
 const hostIdentity = (() => {
@@ -175,6 +176,7 @@ export const configSchema = defineConfig({
     }),
   ),
   ...dockerSettings,
+  ...nomadSettings,
   ...paths,
   pluginDir: pathSetting({
     env: "HOLDFAST_PLUGIN_DIR",

@@ -3,6 +3,7 @@ import { addLocalServices } from "./api/local-services.ts";
 import type { PluginHostServiceOptions } from "./api/plugin-host-service.ts";
 import { type DockerWiring, wireDocker } from "./docker-wiring.ts";
 import { createLocalServer } from "./local-server.ts";
+import { wireNomad } from "./nomad-wiring.ts";
 import type { VolumeStats } from "./volumes/volume-stats.ts";
 import { createWorkloadServing } from "./workloads/workload-serving.ts";
 
@@ -29,4 +30,5 @@ export const wireLocal = async (deps: LocalWiring): Promise<void> => {
     });
   workloads.resume();
   await wireDocker(deps);
+  await wireNomad(deps);
 };

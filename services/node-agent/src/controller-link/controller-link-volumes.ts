@@ -97,8 +97,8 @@ const states: ReadonlyMap<number, FoundVolume["state"]> = new Map([
   [VolumeState.VOLUME_STATE_FAILED, "FAILED"],
 ]);
 
-const foundFrom = ({ state, createdAt, capacityBytes, ...found }: HostVolume): FoundVolume => ({
-  ...found,
+const foundFrom = ({ id, plugin, trouble, holders, state, createdAt, capacityBytes }: HostVolume): FoundVolume => ({
+  ...{ id, plugin, trouble, holders },
   bytes: capacityBytes,
   // A state of a newer controller is one that has not settled.
   state: states.get(state) ?? "CREATING",

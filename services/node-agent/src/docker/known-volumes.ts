@@ -37,7 +37,7 @@ export function createKnownVolumes({ volumes, mounted, clock, signal: life }: Kn
   /** Of an earlier life of the agent. */
   const remembered = (id: string): FoundVolume | undefined =>
     mounted().includes(id)
-      ? { id, plugin: "", madeBy: "", state: "AVAILABLE", bytes: 0n, trouble: "", createdAt: 0, holders: [] }
+      ? { id, plugin: "", state: "AVAILABLE", bytes: 0n, trouble: "", createdAt: 0, holders: [] }
       : undefined;
 
   const asked = async (id: string, signal: AbortSignal): Promise<FoundVolume | undefined> => {

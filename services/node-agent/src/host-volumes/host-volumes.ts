@@ -11,8 +11,6 @@ export interface VolumeHolder {
 export interface FoundVolume {
   readonly id: string;
   readonly plugin: string;
-  /** The kind of program; empty for a volume that was made in another way. */
-  readonly madeBy: string;
   readonly state: "CREATING" | "AVAILABLE" | "DELETING" | "FAILED";
   readonly bytes: bigint;
   /** Why it is FAILED or blocked, or does not grow. */

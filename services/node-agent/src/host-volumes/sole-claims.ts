@@ -8,8 +8,8 @@ import { type HoldfastError, isHoldfastError } from "@holdfast/shared/errors/hol
 import type { WorkloadName } from "../domain/workload-machine.ts";
 import type { WorkloadManager } from "../workloads/workload-manager.ts";
 import type { WorkloadView } from "../workloads/workload-views.ts";
-import type { HostVolumes, VolumeHolder } from "./host-volumes.ts";
-import { stillHeld } from "./still-held.ts";
+import type { FoundVolume, HostVolumes, VolumeHolder } from "./host-volumes.ts";
+import { stillHeld, stillMounted } from "./still-held.ts";
 
 export type ClaimedVolume = Pick<WorkloadView, "mounts" | "claims" | "ready">;
 
@@ -28,16 +28,17 @@ export interface SoleClaims {
   mounted(claim: SoleClaim, reachMs: number, signal: AbortSignal): Promise<ClaimedVolume>;
   /** As the journal and the mount table have it; undefined: nothing is claimed. */
   find(name: WorkloadName): Promise<ClaimedVolume | undefined>;
-  /** Who else has, or waits for, the volume. */
-  others(
-    volumes: Pick<HostVolumes, "find">,
-    claim: Pick<SoleClaim, "name" | "volume">,
-  ): Promise<readonly VolumeHolder[]>;
+  /** Gives it back, and rejects while it is still mounted here. */
+  release(claim: Pick<SoleClaim, "name" | "volume">, waitMs: number, signal: AbortSignal): Promise<void>;
 }
+
+/** Who else has, or waits for, the volume. */
+export const otherHolders = (found: FoundVolume | undefined, { workload }: WorkloadName): readonly VolumeHolder[] =>
+  (found?.holders ?? []).filter((holder) => holder.workload !== workload);
 
 export interface SoleClaimsOptions {
   readonly volumesIn: (namespace: string) => Pick<HostVolumes, "find">;
-  readonly workloads: Pick<WorkloadManager, "prepare" | "find">;
+  readonly workloads: Pick<WorkloadManager, "prepare" | "find" | "release">;
   readonly clock: Clock;
   /** The agent's life. */
   readonly signal: AbortSignal;
@@ -71,21 +72,23 @@ export function createSoleClaims({ volumesIn, workloads, clock, signal: life }: 
     }
   };
 
-  const others: SoleClaims["others"] = async (volumes, { name, volume }) => {
-    const found = await volumes.find(volume, askMs, life);
-    return (found?.holders ?? []).filter(({ workload }) => workload !== name.workload);
-  };
-
   /** SC1 */
   const withHolders = async (claim: SoleClaim, error: HoldfastError): Promise<HoldfastError> => {
     const { namespace } = claim.name;
-    const holders = await others(volumesIn(namespace), claim).catch(() => []);
+    const found = await volumesIn(namespace)
+      .find(claim.volume, askMs, life)
+      .catch(() => undefined);
+    const holders = otherHolders(found, claim.name);
     return holders.length === 0 ? error : stillHeld(namespace, claim.volume, holders, claim.waitMs);
   };
 
   return {
     reaching,
-    others,
+    async release({ name, volume }, waitMs, signal) {
+      const [left] = await workloads.release({ ...name, ticket: "" }, waitMs, signal);
+      if (left !== undefined)
+        throw stillMounted(name.namespace, volume, left.blocked?.message ?? left.failure?.message ?? "");
+    },
     find: (name) => workloads.find(name),
     async mounted(claim, reachMs, signal) {
       const left = () => Math.max(0, claim.until - clock.monotonic());

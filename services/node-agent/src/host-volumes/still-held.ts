@@ -33,23 +33,40 @@ export const stillMounted = (namespace: string, id: string, why: string): Holdfa
     metadata: { namespace, volume: id },
   });
 
-/** The time that dockerd waits is over. */
+const holderWords = (holders: readonly VolumeHolder[]): string =>
+  holders
+    .map(({ workload, node, nodeLost }) =>
+      nodeLost === ""
+        ? `workload ${workload} on node ${node}; release that first`
+        : `workload ${workload} on node ${node}, and ${nodeLost}; if that host is off for certain: ${fenceCommand(node)}`,
+    )
+    .join("; and by ");
+
+export const heldByOthers = (namespace: string, id: string, holders: readonly VolumeHolder[]): HoldfastError =>
+  new HoldfastError({
+    kind: "precondition",
+    reason: "VOLUME_IN_USE",
+    message: `volume ${namespace}/${id} is not deleted: it is held by ${holderWords(holders)}`,
+    metadata: holderFields(namespace, id, holders),
+  });
+
+const holderFields = (namespace: string, id: string, [first]: readonly VolumeHolder[]) => ({
+  namespace,
+  volume: id,
+  holder_workload: first?.workload ?? "",
+  holder_node: first?.node ?? "",
+});
+
+/** The time that the program waits is over. */
 export const stillHeld = (
   namespace: string,
   id: string,
   holders: readonly VolumeHolder[],
   waitedMs: number,
-): HoldfastError => {
-  const words = holders.map(({ workload, node, nodeLost }) =>
-    nodeLost === ""
-      ? `workload ${workload} on node ${node}; release that first`
-      : `workload ${workload} on node ${node}, and ${nodeLost}; if that host is off for certain: ${fenceCommand(node)}`,
-  );
-  const [first] = holders;
-  return new HoldfastError({
+): HoldfastError =>
+  new HoldfastError({
     kind: "precondition",
     reason: "QUEUE_TIMEOUT",
-    message: `volume ${namespace}/${id} was waited for ${Math.round(waitedMs / 1000)} s and is held by ${words.join("; and by ")}`,
-    metadata: { namespace, volume: id, holder_workload: first?.workload ?? "", holder_node: first?.node ?? "" },
+    message: `volume ${namespace}/${id} was waited for ${Math.round(waitedMs / 1000)} s and is held by ${holderWords(holders)}`,
+    metadata: holderFields(namespace, id, holders),
   });
-};

@@ -21,7 +21,7 @@ export interface FakeVolumes extends HostVolumes {
 }
 
 export const foundVolume = (id: string, change: Partial<FoundVolume> = {}): FoundVolume => ({
-  ...{ id, plugin: "model", madeBy: "docker", state: "AVAILABLE", bytes: 0n, trouble: "", createdAt: 0, holders: [] },
+  ...{ id, plugin: "model", state: "AVAILABLE", bytes: 0n, trouble: "", createdAt: 0, holders: [] },
   ...change,
 });
 
