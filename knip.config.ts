@@ -38,7 +38,6 @@ const config: KnipConfig = {
         "mount",
         "nsenter",
         "prlimit",
-        "redis-server",
         "setpriv",
         "systemd-analyze",
         "umount",
