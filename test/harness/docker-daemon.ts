@@ -3,10 +3,11 @@
  * CAP_SYS_RESOURCE is taken out of what a container asks for, as the bounding set of a test machine may lack it.
  */
 import { execFile, spawnSync } from "node:child_process";
-import { mkdir, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, stat, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
-import { killUnder, packBusybox, unmountUnder } from "./container-engine.ts";
+import { packBusybox } from "./container-engine.ts";
+import { endUnder } from "./end-under.ts";
 import { type ManagedProcess, startProcess } from "./managed-process.ts";
 import { until } from "./until.ts";
 
@@ -68,7 +69,7 @@ export const startDockerDaemon = async (dir: string): Promise<DockerDaemon> => {
   const PATH = "/usr/sbin:/usr/bin:/sbin:/bin";
   // Of its own, as on a host: it outlives a dockerd that is killed.
   const engine = ["--root", at("engine"), "--state", at("state"), "--address", at("engine.sock")];
-  const containerd = startProcess({ name: "containerd", command: ["/usr/bin/containerd", ...engine], env: { PATH } });
+  startProcess({ name: "containerd", command: ["/usr/bin/containerd", ...engine], env: { PATH } });
   await until("containerd", () => stat(at("engine.sock")).catch(() => undefined));
   let process: ManagedProcess | undefined;
 
@@ -95,10 +96,7 @@ export const startDockerDaemon = async (dir: string): Promise<DockerDaemon> => {
     kill: async (signal) => void (await process?.kill(signal)),
     async end() {
       if (process?.running() === true) await process.kill("SIGTERM");
-      await killUnder(dir);
-      if (containerd.running()) await containerd.kill("SIGTERM");
-      await unmountUnder(dir);
-      await rm(dir, { recursive: true, force: true });
+      await endUnder(dir);
     },
   };
   await daemon.start();

@@ -6,7 +6,8 @@ import { execFile, spawnSync } from "node:child_process";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
-import { killUnder, packBusybox, unmountUnder } from "./container-engine.ts";
+import { packBusybox } from "./container-engine.ts";
+import { endUnder, killUnder, unmountUnder } from "./end-under.ts";
 
 const execute = promisify(execFile);
 
@@ -62,7 +63,7 @@ ${driver} = "${socket}"
   return {
     run,
     aliveFile: at("tmp/alive"),
-    killContainers: () => killUnder(dir),
+    killContainers: async () => void (await killUnder(dir)),
     async boot() {
       const ids = (await run("ps", "-aq", "--no-trunc")).split("\n").filter((id) => id !== "");
       await killUnder(dir);
@@ -72,9 +73,7 @@ ${driver} = "${socket}"
     },
     async end() {
       await run("rm", "--all", "--force", "--time", "0").catch(() => undefined);
-      await killUnder(dir);
-      await unmountUnder(dir);
-      await rm(dir, { recursive: true, force: true });
+      await endUnder(dir);
     },
   };
 };
