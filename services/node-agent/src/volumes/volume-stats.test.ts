@@ -92,6 +92,29 @@ describe("figures of a volume", () => {
     expect(new Set(told)).toEqual(new Set([1_000]));
   });
 
+  test("a volume that is released while its mount is looked at is asked nothing", async () => {
+    const { agent } = await startStats();
+    await agent.volumes().publish(permitOrder("a", 5), anyCaller);
+    const stats = createVolumeStats({
+      ledger: agent.ledger(),
+      plugins: agent.host.plugins,
+      mounts: {
+        async look(everywhere) {
+          const view = await agent.host.mounts.look(everywhere);
+          await agent.volumes().release(releaseOrder("a", 5), anyCaller);
+          return view;
+        },
+      },
+      clock: createManualClock(),
+      log: createMemoryLogger(),
+      deadlineMs: 1_000,
+      maxAgeMs: 30_000,
+      signal: anyCaller,
+    });
+    expect((await stats.volumeStats(volumeUid))?.error?.reason).toBe("MOUNT_MISSING");
+    expect(asked(agent)).toBe(0);
+  });
+
   test("of what is not published here there are none; of what has lost its mount or plugin, an error and no call", async () => {
     const { agent, clock, stats } = await startStats();
     expect(await stats.volumeStats(volumeUid)).toBeUndefined();

@@ -69,7 +69,9 @@ export function createVolumeStats(options: VolumeStatsOptions): VolumeStats {
     const before = samples.get(ref.volumeUid);
     const plugin = plugins.get(ref.plugin);
     if (plugin === undefined) return failed(before, pluginAwayHalt(ref, "its plugin is not there"));
-    if (seenAt(await mounts.look(false), target) === undefined) {
+    const mounted = seenAt(await mounts.look(false), target) !== undefined;
+    // Of what is being taken away by now nothing is asked: its unpublish may have left.
+    if (!mounted || ledger.volume(ref.volumeUid)?.claims[facts.claimUid]?.phase !== "published") {
       const message = `${nameVolume(ref)}: nothing is mounted at ${target}`;
       return failed(before, { reason: "MOUNT_MISSING", message, method: "", code: "" });
     }
