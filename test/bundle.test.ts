@@ -4,6 +4,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFi
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { refuseLeftOut } from "../scripts/bundle/hidden-requires.ts";
 import { makeLib } from "../scripts/bundle/make-lib.ts";
 import { licenceTexts } from "../scripts/docs/licence-texts.ts";
 
@@ -33,7 +34,8 @@ let tree: string;
 beforeEach(() => {
   tree = mkdtempSync(path.join(tmpdir(), "hf-"));
   chmodSync(tree, 0o755);
-  for (const folder of ["src/deep", "node_modules/common"]) mkdirSync(path.join(tree, folder), { recursive: true });
+  for (const folder of ["src/deep", "node_modules/common", "node_modules/modules"])
+    mkdirSync(path.join(tree, folder), { recursive: true });
   write("src/main.ts", main);
   write("src/deep/read-text.ts", readText);
   write("src/deep/text.txt", "read");
@@ -78,6 +80,22 @@ describe("a bundle", () => {
       expect.arrayContaining(["src/main.ts", "src/deep/read-text.ts", "node_modules/common/index.js"]),
     );
     expect(start("holdfast.mjs").stdout).toContain("read named bin/holdfast.mjs\n");
+  });
+
+  test("has what a package of modules requires under another name, and is refused without it", async () => {
+    const runtime =
+      'import { createRequire } from "node:module";\nexport const __require = createRequire(import.meta.url);\n';
+    const lazy = (name: string): string =>
+      `import { __require } from "./runtime.mjs";\nexport const named = () => __require("${name}").named();\n`;
+    write("node_modules/modules/runtime.mjs", runtime);
+    write("node_modules/modules/index.mjs", lazy("common"));
+    write("node_modules/modules/package.json", '{ "exports": "./index.mjs" }');
+    write("src/main.ts", main.replace('import("common")', 'import("modules")'));
+    expect(await bundle()).toContain("node_modules/common/index.js");
+    rmSync(path.join(tree, "node_modules"), { recursive: true });
+    expect(start("holdfast.mjs").stdout).toContain("read named");
+    expect(() => refuseLeftOut("main.js", 'const { named } = __require2("gone");')).toThrow("leaves gone out");
+    expect(() => refuseLeftOut("main.js", '__require("node:fs"); __require("supports-color");')).not.toThrow();
   });
 
   test("names the sources in a stack", async () => {

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { build } from "esbuild";
+import { hiddenRequires, neverInstalled, refuseLeftOut } from "./hidden-requires.ts";
 import { lineTable } from "./line-table.ts";
 import { namesOfCommonJs } from "./names-of-common-js.ts";
 import { type OwnUrlsOptions, ownUrls } from "./own-urls.ts";
@@ -27,14 +28,13 @@ export const makeLib = async (options: OwnUrlsOptions & { readonly node: number 
     sourcesContent: false,
     metafile: true,
     write: false,
-    // cli-table3 takes it where it is installed; no installation without tools has it.
-    external: ["@colors/colors/safe"],
+    external: neverInstalled,
     // Packages in CommonJS require what Node has, and ask for their own folder.
     banner: {
       js: 'import { createRequire as requireHere } from "node:module"; const require = requireHere(import.meta.url);',
     },
     define: { __dirname: "import.meta.dirname", __filename: "import.meta.filename" },
-    plugins: [namesOfCommonJs, ownUrls(options)],
+    plugins: [namesOfCommonJs, hiddenRequires, ownUrls(options)],
     logLevel: "silent",
   });
   const fromRoot = (source: string): string => path.relative(root, path.resolve(lib, source));
@@ -42,6 +42,7 @@ export const makeLib = async (options: OwnUrlsOptions & { readonly node: number 
   for (const [file, text] of texts) {
     const map = texts.get(`${file}.map`);
     if (map === undefined) continue;
+    refuseLeftOut(path.basename(file), text);
     writeFileSync(file, text);
     writeFileSync(`${file}.lines`, JSON.stringify(lineTable(text, map, fromRoot)));
   }
