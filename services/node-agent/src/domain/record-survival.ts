@@ -4,9 +4,11 @@
  *
  * After a loss of power the boot is another one: nothing is mounted, and whatever the journal holds of a volume is in doubt
  * already. Only what makes the agent owe something, or what it may no longer follow, has to be known then. What says that less is owed, or
- * that something owed is being undone, may be lost with the power: the undo is then made once more.
+ * that something owed is being undone, may be lost with the power: the undo is then made once more. So may the intent to publish from a
+ * stage: that stage is owed on disk, and where the power went the publication is taken to be owed with it (`lostIntents`).
  */
 import type { VolumeRecord } from "./events.ts";
+import type { VolumeState } from "./types.ts";
 
 export type Survival = "process" | "host";
 
@@ -29,6 +31,18 @@ const survival: Record<VolumeRecord["type"], Survival> = {
   unstaged: "process",
 };
 
-/** Of records that are written together. */
-export const survivalOf = (records: readonly VolumeRecord[]): Survival =>
-  records.some(({ type }) => survival[type] === "host") ? "host" : "process";
+/** Of records that are written together; `after` is what they lead to. */
+export const survivalOf = (records: readonly VolumeRecord[], after: Pick<VolumeState, "stage">): Survival => {
+  const fromStage = after.stage.phase === "staged";
+  return records.some(({ type }) => survival[type] === "host" && !(fromStage && type === "publish-intent"))
+    ? "host"
+    : "process";
+};
+
+/** What the journal may lack of a volume after a loss of power: whoever was to be published from a stage may have been. */
+export const lostIntents = ({ stage, claims }: Pick<VolumeState, "stage" | "claims">): readonly VolumeRecord[] =>
+  stage.phase === "unstaged" || stage.phase === "unstaging"
+    ? []
+    : Object.values(claims)
+        .filter(({ phase, goal }) => phase === "permitted" && goal === "mounted")
+        .map(({ facts }) => ({ type: "publish-intent", claimUid: facts.claimUid }));

@@ -167,7 +167,7 @@ export function createLedger(journal: Journal): Ledger {
     commit: (records, after) =>
       append(
         records.map((r) => ({ v: after.ref.volumeUid, r })),
-        survivalOf(records),
+        survivalOf(records, after),
         () => take(after), // L1
       ),
     commitAgent: (record) =>
