@@ -12,7 +12,7 @@ import { runChild } from "./run-child.mjs";
 import { ensureSystemNeeds } from "./system-needs.mjs";
 import { testTask } from "./test.mjs";
 
-const testNeeds = ["redis-server", "mount", "mkfs.ext4", "mkfs.xfs", "openssl", "xz"];
+const testNeeds = ["redis-server", "mount", "mkfs.ext4", "mkfs.xfs", "openssl", "xz", "curl", "ip"];
 
 /** What each task needs from the machine, and what it runs once everything is there. */
 const tasks = {
@@ -27,7 +27,7 @@ const tasks = {
     run: (context) => testTask({ ...context, full: false }),
   },
   "test:full": {
-    needs: [...testNeeds, "ip", "unshare"],
+    needs: [...testNeeds, "unshare"],
     run: (context) => testTask({ ...context, full: true }),
   },
   model: {

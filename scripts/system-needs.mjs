@@ -21,6 +21,7 @@ const needs = {
   unshare: { package: "util-linux", why: "mounts and networks are tried in namespaces of their own" },
   "mkfs.ext4": { package: "e2fsprogs", why: "block volumes carry a real filesystem" },
   "mkfs.xfs": { package: "xfsprogs", why: "volumes may ask for xfs" },
+  curl: { package: "curl", why: "Nomad's volume plugin speaks to the agent by it" },
   ip: { package: "iproute2", why: "partitions are made with network namespaces" },
   openssl: { package: "openssl", why: "certificates are checked against those of another maker" },
   xz: { package: "xz-utils", why: "the source of a driver comes in such an archive" },

@@ -25,6 +25,8 @@ const some = [
   "packages/local-driver/src/host/images.test.ts",
   "test/support/host-path-driver.test.ts",
   "test/start-failures.test.ts",
+  "test/e2e/nomad-volumes.e2e.test.ts",
+  "test/e2e/disturbed.e2e.test.ts",
 ];
 
 describe.runIf(full && root && debootstrap)("README.md on a bare machine", () => {
@@ -61,7 +63,9 @@ describe.runIf(full && root && debootstrap)("README.md on a bare machine", () =>
     async () => {
       const { code, output } = await machine.run(whole ? "npm test" : `npm test -- ${some.join(" ")}`);
       expect(code, output.slice(-20_000)).toBe(0);
-      expect(output).toMatch(/holdfast: installing redis-tools, xfsprogs, openssl, xz-utils from Debian: /);
+      expect(output).toMatch(
+        /holdfast: installing redis-tools, xfsprogs, openssl, xz-utils, curl, iproute2 from Debian: /,
+      );
       expect(
         output
           .trimEnd()
