@@ -6,7 +6,9 @@
 # Where npm needs an authority or a registry of yours, give its settings as secrets, which stay in no image:
 #   docker build --secret id=npmrc,src=npmrc --secret id=ca,src=ca.pem --target controller .      (npmrc: cafile=/run/secrets/ca)
 ARG HOLDFAST_IMAGE_NODE=node:26-slim
-FROM ${HOLDFAST_IMAGE_NODE} AS manifests
+# The bundle is the same for every processor: it is made on that of the builder, and an image for another one emulates the few steps of
+# `runtime` alone.
+FROM --platform=$BUILDPLATFORM ${HOLDFAST_IMAGE_NODE} AS manifests
 WORKDIR /app
 COPY package.json package-lock.json ./
 COPY packages/shared/package.json packages/shared/

@@ -303,7 +303,7 @@ describe("docker-compose.yml", () => {
 
 describe("Dockerfile", () => {
   const lines = read("Dockerfile").split("\n");
-  const stages = lines.flatMap((line) => /^FROM \S+ AS (\S+)$/.exec(line)?.[1] ?? []);
+  const stages = lines.flatMap((line) => /^FROM (?:--platform=\S+ )?\S+ AS (\S+)$/.exec(line)?.[1] ?? []);
   const stageOf = (name: string): readonly string[] => {
     const start = lines.findIndex((line) => line.endsWith(` AS ${name}`));
     const end = lines.findIndex((line, i) => i > start && line.startsWith("FROM "));

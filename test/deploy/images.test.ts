@@ -24,7 +24,7 @@ const allByDigest = Object.fromEntries(variables.map((variable) => [variable, by
 
 describe("foreign images", () => {
   test("are named by variables alone, with one default each", () => {
-    const stages = [...read("Dockerfile").matchAll(/^FROM (\S+) AS (\S+)$/gm)];
+    const stages = [...read("Dockerfile").matchAll(/^FROM (?:--platform=\S+ )?(\S+) AS (\S+)$/gm)];
     const own = stages.map(([, , stage]) => stage);
     const foreign = stages.flatMap(([, from = ""]) => (own.includes(from) ? [] : [from]));
     expect([...new Set(foreign)]).toEqual([`$\{HOLDFAST_IMAGE_NODE}`]);
