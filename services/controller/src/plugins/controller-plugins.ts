@@ -96,14 +96,14 @@ export const createControllerPlugins = (
     const callsHeld = now === undefined ? undefined : guide.held(plugin, now.id);
     const reach = now === undefined ? choice.outOfReach({ plugin }) : undefined;
     const ambiguous = reach?.reason === "PLUGIN_AMBIGUOUS";
-    const away =
+    const away = (): string =>
       damage(plugin) ??
       reach?.message ??
       awayBecause(plugin, known === undefined ? undefined : absent.why, options.profiles?.lastSeen(plugin));
     return {
       // A call of an ambiguous plugin is not sent, and blocks with the reason instead of waiting in silence.
       ready: now !== undefined || ambiguous,
-      reason: now === undefined ? away : "",
+      reason: now === undefined ? away() : "",
       ...(ambiguous ? { ambiguous } : {}),
       version: known?.version ?? "",
       ...(callsHeld === undefined ? {} : { callsHeld }),

@@ -175,8 +175,11 @@ const ordered = (instance: PluginInstance, target: CallTarget, leave: Leave | un
 
 export const createPluginCalls = (options: PluginCallsOptions): PluginCalls => {
   const { instances, locate, trouble, secrets, refused } = options;
-  const find = async (target: CallTarget, signal: AbortSignal): Promise<PluginInstance | undefined> =>
-    instances.current(target) ?? (target.via === undefined ? await locate(target, signal) : undefined);
+  const find = async (target: CallTarget, signal?: AbortSignal): Promise<PluginInstance | undefined> => {
+    const known = instances.current(target);
+    if (known !== undefined || target.via !== undefined) return known;
+    return await locate(target, signal ?? AbortSignal.timeout(locateMs));
+  };
 
   const notGiven = (target: CallTarget): ReturnType<typeof notSent> => {
     const { plugin, via } = target;
@@ -191,7 +194,7 @@ export const createPluginCalls = (options: PluginCallsOptions): PluginCalls => {
 
   const run: PluginCalls["run"] = async (target, need, call, wanted) => {
     const { plugin } = target;
-    const found = await find(target, AbortSignal.timeout(locateMs));
+    const found = await find(target);
     if (found === undefined) return notGiven(target);
     try {
       const secret = await secrets.read(need?.ref, target.namespace, need ?? nothingNeeded);
@@ -220,7 +223,7 @@ export const createPluginCalls = (options: PluginCallsOptions): PluginCalls => {
     every: instances.every,
     find,
     async seek(target) {
-      const found = await find(target, AbortSignal.timeout(locateMs));
+      const found = await find(target);
       return found === undefined ? notGiven(target).failure : seatOf(found);
     },
     run,
