@@ -54,6 +54,16 @@ const storeOrder = async (
   return results ?? (await records.changeMany(refs, decide, options));
 };
 
+/** One decision is made over one view. */
+const onceEach = <T>(ask: (key: string) => T): ((key: string) => T) => {
+  const known = new Map<string, T>();
+  return (key) => {
+    const found = known.get(key) ?? ask(key);
+    known.set(key, found);
+    return found;
+  };
+};
+
 const stateOfNode = ({ record, live }: NodeView): string => {
   if (live === "suspect") return "SUSPECT";
   return record.state === "READY" && record.drain !== undefined ? "DRAINED" : record.state;
@@ -96,15 +106,8 @@ export const placeOrder = async (
   const decide: DecideMany = (volumes, at) => {
     judged.look();
     const byKey = new Map<string, VolumeRecord | undefined>(refs.map((ref, i) => [volumeKey(ref), volumes[i]]));
-    const decision = decideClaims(
-      byKey,
-      order,
-      {
-        facts: (plugin) => factsOf(plugin, order.node),
-        nodeState: stateOfNode(nodes.get(order.node) ?? node),
-      },
-      at,
-    );
+    const facts = onceEach((plugin) => factsOf(plugin, order.node));
+    const decision = decideClaims(byKey, order, { facts, nodeState: stateOfNode(nodes.get(order.node) ?? node) }, at);
     uids = decision.uids;
     return refs.map((ref) => decision.changes.get(volumeKey(ref)));
   };
