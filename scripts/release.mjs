@@ -19,6 +19,7 @@ const baselines = /^### Protocol baseline\n\n[^\n]*\n/m;
 const lines = {
   "packages/shared/src/holdfast-version.ts": /(?<=holdfastVersion = ")[^"]*/,
   Dockerfile: /(?<=org\.opencontainers\.image\.version=")[^"]*/,
+  "deploy/nomad/holdfast": /(?<="version": ")[^"]*/,
 };
 
 const read = (tree, file) => readFileSync(path.join(tree, file), "utf8");

@@ -25,7 +25,13 @@ const packages = (
 const manifests = Object.keys(packages)
   .filter((name) => !name.includes("node_modules/"))
   .map((name) => path.join(name, "package.json"));
-const named = [...manifests, "package-lock.json", "Dockerfile", "packages/shared/src/holdfast-version.ts"];
+const named = [
+  ...manifests,
+  "package-lock.json",
+  "Dockerfile",
+  "deploy/nomad/holdfast",
+  "packages/shared/src/holdfast-version.ts",
+];
 
 let tree: string;
 const read = (file: string): string => readFileSync(path.join(tree, file), "utf8");
