@@ -80,6 +80,7 @@ test.skipIf(!root)("node list, status, drain, undrain, forget", async () => {
   await golden("node-list", "node list --plugin sim.holdfast.dev");
   await golden("node-status", "node status node-a");
   await golden("node-stats", "node stats node-b");
+  expect((await run("node status node-a -o name")).out).toBe("node-a\n");
   await golden("node-status-missing", "node status nothing", 3);
   await run("volume create data.yaml");
   await run("claim create web-1 data --node node-a");
@@ -91,6 +92,7 @@ test.skipIf(!root)("node list, status, drain, undrain, forget", async () => {
   await golden("node-drain", "node drain node-a");
   await golden("node-admit", "node admit node-a 000000000000 --evidence x --reason y", 4);
   await golden("node-undrain", "node undrain node-a");
+  for (const verb of ["drain", "undrain"]) expect((await run(`node ${verb} node-a -o name`)).out).toBe("node-a\n");
   await run("volume delete data");
 });
 
@@ -98,6 +100,8 @@ test.skipIf(!root)("plugin list, status, profile, delete", async () => {
   await golden("plugin-list", "plugin list");
   await golden("plugin-status", "plugin status sim.holdfast.dev");
   await golden("plugin-profile", "plugin profile sim.holdfast.dev profile.yaml");
+  for (const args of ["status sim.holdfast.dev", "profile sim.holdfast.dev profile.yaml"])
+    expect((await run(`plugin ${args} -o name`)).out).toBe("sim.holdfast.dev\n");
   const socket = path.join(cluster.dir, "cp", "sim.sock");
   const said = [[cluster.dir, "<dir>"]] as const;
   await golden("plugin-accept", `plugin accept sim.holdfast.dev ${socket} --reason moved`, 0, {}, said);
@@ -126,6 +130,7 @@ test.skipIf(!root)("secret put, list, delete; a value is never shown", async () 
   expect([put.code, put.out]).toEqual([0, "default/login has version 1\n"]);
   await golden("secret-put", "secret put login login.yaml");
   await golden("secret-list", "secret list");
+  expect((await run("secret put login login.yaml -o name")).out).toBe("login\n");
   await golden("secret-put-bad", "secret put login bad-login.yaml", 2);
   await golden("secret-delete", "secret delete login");
   await golden("secret-delete-nothing", "secret delete login");
@@ -148,6 +153,8 @@ test.skipIf(!root)("grant set, show, list, delete", async () => {
   await golden("grant-set-private-key", `grant set nomad ${asked}`, 2, withPrivate);
   for (const text of ['{"keys":[{"kty":"EC","d":"c2VjcmV0"}]}', "hello", "{", '{"keys":[]}'])
     expect((await run(`grant set nomad ${asked}`, { files: { "nomad.pub": text } })).code, text).toBe(2);
+  for (const args of ["show nomad", "set nomad --namespaces shop --reason x"])
+    expect((await run(`grant ${args} -o name`)).out).toBe("nomad\n");
   await golden("grant-delete", 'grant delete nomad --reason "moved away"');
   await golden("grant-delete-nothing", 'grant delete nomads --reason "moved away"');
 });
@@ -161,6 +168,8 @@ test.skipIf(!root)("quota set, status, list, delete", async () => {
   await golden("quota-set-nothing", 'quota set -n shop --reason "as ordered"', 2);
   await run("volume create data.yaml -n shop");
   await golden("quota-status", "quota status -n shop");
+  for (const args of ["status", "set --volumes 1 --reason x"])
+    expect((await run(`quota ${args} -n shop -o name`)).out).toBe("shop\n");
   await golden("quota-exceeded", "volume create more.yaml -n shop", 4);
   await golden("quota-list", "quota list");
   await golden("quota-delete", 'quota delete -n shop --reason "not needed"');
@@ -227,6 +236,8 @@ test.skipIf(!root)("snapshot create, list, status, delete; groups", async () => 
   await golden("snapshot-create", "snapshot create db db-monday --label day=monday");
   await golden("snapshot-list", "snapshot list --volume db");
   await golden("snapshot-status", "snapshot status db-monday");
+  for (const args of ["create db db-monday --label day=monday", "status db-monday"])
+    expect((await run(`snapshot ${args} -o name`)).out).toBe("db-monday\n");
   await golden("snapshot-delete-forget", "snapshot delete db-monday --forget", 4);
   await golden("snapshot-create-topology", "snapshot create db db-there --topology zone=a", 4);
   await golden("snapshot-create-missing", "snapshot create nothing nothing-monday", 3);
@@ -235,6 +246,8 @@ test.skipIf(!root)("snapshot create, list, status, delete; groups", async () => 
   await golden("snapshot-create-group", "snapshot create-group shop db=db-1 wal=wal-1");
   await golden("snapshot-list-groups", "snapshot list-groups");
   await golden("snapshot-group-status", "snapshot group-status shop");
+  for (const args of ["create-group shop db=db-1 wal=wal-1", "group-status shop"])
+    expect((await run(`snapshot ${args} -o name`)).out).toBe("shop\n");
   await golden("snapshot-restore-group", "snapshot restore-group shop.yaml");
   await golden("snapshot-restore-group-other", "snapshot restore-group shop-other.yaml", 4);
   await golden("snapshot-restore-group-bad", "snapshot restore-group shop-bad.yaml", 2);

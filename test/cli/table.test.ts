@@ -6,6 +6,7 @@ import os from "node:os";
 import path from "node:path";
 import { commandSources } from "@holdfast/cli/commands/commands";
 import { loadCommands } from "@holdfast/cli/frame/command-source";
+import { oneOption } from "@holdfast/cli/frame/one-answer";
 import { describe, expect, test } from "vitest";
 import { childEnvironment } from "../support/child-environment.ts";
 import { everyRow } from "../support/every-row.ts";
@@ -51,6 +52,28 @@ describe("every command", () => {
   const hasGolden = (command: Command) =>
     expect(goldens.filter((line) => line.startsWith(`$ holdfast ${nameOf(command)}`))).not.toEqual([]);
   test("has a golden answer", () => everyRow(commands, nameOf, hasGolden));
+
+  const ones = commands.filter(({ options }) => options?.includes(oneOption));
+  const hasForms = async (command: Command) => {
+    // A command with -o name has to tell names.
+    expect(command.run.toString()).toContain("answerOne");
+    for (const form of ["wide", "columns=ID", "table", ""]) {
+      const { code, out, err } = await cliRun([...command.path, "-o", form], { address: "127.0.0.1:1" });
+      expect([code, out]).toEqual([2, ""]);
+      expect(err).toContain("Allowed choices are json, yaml, name.");
+    }
+  };
+  test("that answers one object has its forms, and refuses those of a list before it asks", () => {
+    expect(ones.length).toBeGreaterThan(20);
+    return everyRow(ones, nameOf, hasForms);
+  });
+  const hasOption = (command: Command) => expect(ones).toContain(command);
+  test("that answers one object takes -o", () =>
+    everyRow(
+      commands.filter(({ run }) => run.toString().includes("answerOne")),
+      nameOf,
+      hasOption,
+    ));
 
   const standsInPage = (command: Command) => expect(page).toContain(`### ${nameOf(command)}\n`);
   test("stands in docs/cli.md", () => everyRow(commands, nameOf, standsInPage));

@@ -286,6 +286,38 @@ test.skipIf(!root)("a list as names, YAML, JSON, wide, or columns by their title
   expect((await run("volume delete one")).code).toBe(0);
 });
 
+test.skipIf(!root)("one object as a name, YAML or JSON", async () => {
+  const out = async (args: string) => {
+    const { code, out: text, err } = await run(args);
+    expect(code, err).toBe(0);
+    return text;
+  };
+  expect(await out("volume create data.yaml --id one -o name")).toBe("one\n");
+  for (const args of [
+    "status one",
+    "inspect one",
+    "explain one",
+    "label one form=name",
+    "apply data.yaml --id one --yes",
+    "expand one 20MiB",
+    "modify one iops=8000",
+  ])
+    expect([args, await out(`volume ${args} -o name`)]).toEqual([args, "one\n"]);
+  const json = await out("volume status one --json");
+  expect(await out("volume status one -o json")).toBe(json);
+  expect(parse(await out("volume status one -o yaml"))).toEqual(JSON.parse(json));
+  expect((await run("volume status one --json -o name")).err).toContain("exclude each other");
+  const dryRun = await run("volume apply data.yaml --id one --dry-run -o name");
+  expect([dryRun.code, dryRun.err.includes("a difference has no name")]).toEqual([2, true]);
+
+  expect(await out("claim create web-1 one=db --node node-a -o name")).toBe("web-1 db\n");
+  expect(await out("claim status web-1 one db -o name")).toBe("web-1 db\n");
+  expect(await out("claim hand-over web-1 web-2 --node node-a -o name")).toBe("web-2 db\n");
+  expect(await out("claim release web-1 -o name")).toBe("web-1 db\n");
+  expect(await out("claim release web-2 -o name")).toBe("web-2 db\n");
+  await out("volume delete one");
+});
+
 test.skipIf(!root)("-w shows a list again when a record has changed, and ends with Ctrl-C", async () => {
   await run("volume create data.yaml --id one");
   const watched = async (args: string, options: CliOptions = {}) => {

@@ -23,11 +23,12 @@ export interface CliRun {
   readonly io: Io;
 }
 
-const twoForms = {
-  exitCode: exitCodes.usage,
-  reason: "USAGE",
-  message: "--json and --output yaml exclude each other: give one of the two",
-};
+const twoForms = (form: string): CliFailure =>
+  new CliFailure({
+    exitCode: exitCodes.usage,
+    reason: "USAGE",
+    message: `--json and --output ${form} exclude each other: give one of the two`,
+  });
 
 const documents = async (messages: () => Promise<MessageJson>, yaml: boolean): Promise<Documents> => {
   if (!yaml)
@@ -48,7 +49,7 @@ export const runCli = async ({ args, io }: CliRun): Promise<ExitCode> => {
     const form = input.text("output");
     json ||= form === "json";
     const read = await readSettings(io, given);
-    if (read.json && form === "yaml") throw new CliFailure(twoForms);
+    if (read.json && form !== undefined && form !== "json") throw twoForms(form);
     const settings = { ...read, json: json || form === "yaml" };
     address = settings.address;
     const { connect } = await import("./frame/clients.ts");

@@ -9,6 +9,7 @@ import { readPem } from "@holdfast/shared/trust/pem";
 import type { Command, Input } from "../frame/command.ts";
 import type { Context } from "../frame/context.ts";
 import { answerList, listOptions } from "../frame/list-answer.ts";
+import { answerOne, oneOption } from "../frame/one-answer.ts";
 import { shown } from "../frame/output.ts";
 import { type Column, tableText } from "../frame/tables.ts";
 import { readText } from "../spec/read-spec.ts";
@@ -81,6 +82,7 @@ const setGrant: Command = {
       completes: "file",
     },
     reasonOption,
+    oneOption,
   ],
   examples: [
     {
@@ -103,7 +105,11 @@ const setGrant: Command = {
       ticketKeys,
       reason: input.text("reason") ?? "",
     });
-    out.answer(shown("holdfast.v1.SetGrantResponse", SetGrantResponse, answer), () => oneGrant(answer));
+    answerOne(out, input, {
+      answer: shown("holdfast.v1.SetGrantResponse", SetGrantResponse, answer),
+      names: [input.arg("scheduler")],
+      people: () => oneGrant(answer),
+    });
   },
 };
 
@@ -111,10 +117,15 @@ const showGrant: Command = {
   path: ["grant", "show"],
   summary: "show what a scheduler may use",
   args: [schedulerArg],
+  options: [oneOption],
   examples: [{ line: "holdfast grant show nomad", says: "namespaces, plugins, roots of secrets" }],
   async run({ clients, out }, input) {
     const answer = await clients.grants.getGrant({ scheduler: input.arg("scheduler") });
-    out.answer(shown("holdfast.v1.GetGrantResponse", GetGrantResponse, answer), () => oneGrant(answer));
+    answerOne(out, input, {
+      answer: shown("holdfast.v1.GetGrantResponse", GetGrantResponse, answer),
+      names: [input.arg("scheduler")],
+      people: () => oneGrant(answer),
+    });
   },
 };
 

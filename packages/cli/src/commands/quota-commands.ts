@@ -11,6 +11,7 @@ import {
 import type { Command, Input } from "../frame/command.ts";
 import type { Context } from "../frame/context.ts";
 import { answerList, listOptions } from "../frame/list-answer.ts";
+import { answerOne, oneOption } from "../frame/one-answer.ts";
 import { shown } from "../frame/output.ts";
 import { type Column, tableText } from "../frame/tables.ts";
 import { allRows, pageSize } from "./all-pages.ts";
@@ -79,6 +80,7 @@ const setQuota: Command = {
     { flags: "--bytes <size>", help: "how large all volumes together, such as 10TiB" },
     { flags: "--snapshots <number>", help: "how many snapshots, those of groups too" },
     reasonOption,
+    oneOption,
   ],
   examples: [
     {
@@ -91,17 +93,26 @@ const setQuota: Command = {
     const limits = await limitsOf(context, input);
     const reason = input.text("reason") ?? "";
     const answer = await clients.quotas.setQuota({ namespace: settings.namespace, limits, reason });
-    out.answer(shown("holdfast.v1.SetQuotaResponse", SetQuotaResponse, answer), () => oneQuota(answer));
+    answerOne(out, input, {
+      answer: shown("holdfast.v1.SetQuotaResponse", SetQuotaResponse, answer),
+      names: [settings.namespace],
+      people: () => oneQuota(answer),
+    });
   },
 };
 
 const statusQuota: Command = {
   path: ["quota", "status"],
   summary: "show what a namespace has of what it may have",
+  options: [oneOption],
   examples: [{ line: "holdfast quota status -n shop", says: "used and bound, by kind" }],
-  async run({ clients, settings, out }) {
+  async run({ clients, settings, out }, input) {
     const answer = await clients.quotas.getQuota({ namespace: settings.namespace });
-    out.answer(shown("holdfast.v1.GetQuotaResponse", GetQuotaResponse, answer), () => oneQuota(answer));
+    answerOne(out, input, {
+      answer: shown("holdfast.v1.GetQuotaResponse", GetQuotaResponse, answer),
+      names: [settings.namespace],
+      people: () => oneQuota(answer),
+    });
   },
 };
 

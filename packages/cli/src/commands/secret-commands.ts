@@ -4,6 +4,7 @@ import { boundedYaml } from "../frame/bounded-text.ts";
 import { CliFailure } from "../frame/cli-failure.ts";
 import type { Command } from "../frame/command.ts";
 import { answerList, listOptions } from "../frame/list-answer.ts";
+import { answerOne, oneOption } from "../frame/one-answer.ts";
 import { shown } from "../frame/output.ts";
 import { readText } from "../spec/read-spec.ts";
 import { ago } from "../words/moment.ts";
@@ -37,6 +38,7 @@ export const putSecret: Command = {
   description:
     "From a YAML or JSON file of names and values; values never come back. A volume refers to it as secret:NAME.",
   args: [secretArg, { name: "file", help: "names and values; - reads standard input", completes: "file" }],
+  options: [oneOption],
   examples: [{ line: "holdfast secret put backend-login login.yaml", says: "the newest version from now on" }],
   async run(context, input) {
     const { clients, settings, out } = context;
@@ -48,10 +50,11 @@ export const putSecret: Command = {
       name: input.arg("secret"),
       values,
     });
-    out.answer(
-      shown("holdfast.v1.PutSecretResponse", PutSecretResponse, answer),
-      () => `${settings.namespace}/${input.arg("secret")} has version ${answer.version}\n`,
-    );
+    answerOne(out, input, {
+      answer: shown("holdfast.v1.PutSecretResponse", PutSecretResponse, answer),
+      names: [input.arg("secret")],
+      people: () => `${settings.namespace}/${input.arg("secret")} has version ${answer.version}\n`,
+    });
   },
 };
 

@@ -3,6 +3,7 @@ import { CliFailure } from "./cli-failure.ts";
 import type { Input, OptionSpec } from "./command.ts";
 import type { Context } from "./context.ts";
 import { exitCodes } from "./exit-code.ts";
+import { namesText, outputFlags } from "./one-answer.ts";
 import type { Shown } from "./output.ts";
 import { clearScreen, showAgain, watchOption } from "./show-again.ts";
 import { type Column, narrowColumns, tableText } from "./tables.ts";
@@ -22,7 +23,7 @@ const forms = ["wide", "json", "yaml", "name", "columns=<titles>"];
 
 export const listOptions: readonly OptionSpec[] = [
   {
-    flags: "-o, --output <form>",
+    flags: outputFlags,
     help: "wide (every column, nothing cut), json, yaml, name, or columns=ID,STATE with titles of columns",
   },
   watchOption,
@@ -42,16 +43,14 @@ const namedColumns = <Row>(list: string, all: readonly Column<Row>[]): readonly 
 
 /** What people read. Throws for a form that there is not. */
 const people = <Row, Message>(context: Context, input: Input, listing: Listing<Row, Message>) => {
-  const { io, settings } = context;
+  const { io } = context;
   const form = input.text("output") ?? "";
   const named = /^columns=(.*)$/s.exec(form)?.[1];
   const known = named !== undefined || ["", "wide", "json", "yaml", "name"].includes(form);
   if (!known) throw usage(`--output ${form}: there are ${forms.join(", ")}`);
-  if (settings.json && !["", "json", "yaml"].includes(form))
-    throw usage(`--json and --output ${form} exclude each other: give one of the two`);
   if (named !== undefined) namedColumns(named, listing.columns(io.now()));
   return (rows: readonly Row[]): string => {
-    if (form === "name") return rows.map((row) => `${listing.name(row)}\n`).join("");
+    if (form === "name") return namesText(rows.map((row) => listing.name(row)));
     if (rows.length === 0) return listing.none;
     const all = listing.columns(io.now());
     if (named !== undefined) return tableText(namedColumns(named, all), rows);

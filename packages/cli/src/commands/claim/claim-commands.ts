@@ -12,6 +12,7 @@ import {
 import type { Command, Input } from "../../frame/command.ts";
 import type { Context } from "../../frame/context.ts";
 import { answerList, listOptions } from "../../frame/list-answer.ts";
+import { answerOne, oneOption } from "../../frame/one-answer.ts";
 import { shown } from "../../frame/output.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
 import { readSpec } from "../../spec/read-spec.ts";
@@ -22,7 +23,7 @@ import { blockedDetails, callText, degradedText, lastErrorText } from "../resour
 import { accessModes, attachmentModes } from "../volume/volume-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitClaims } from "./await-claims.ts";
-import { claimColumns, claimStates } from "./claim-words.ts";
+import { claimColumns, claimName, claimStates } from "./claim-words.ts";
 import { noClaimFailure } from "./no-claim-failure.ts";
 
 const workloadArg = { name: "workload", help: "the workload's id", completes: "workload" } as const;
@@ -66,6 +67,7 @@ export const createClaims: Command = {
     { flags: "-f, --file <path>", help: "a spec with the whole set; - reads standard input", completes: "file" },
     { flags: "--queue [duration]", help: "wait in the queue of a volume that is held, this long at most" },
     noWaitOption,
+    oneOption,
   ],
   examples: [
     { line: "holdfast claim create web-1 data --node node-a", says: "one volume, mounted when the command ends" },
@@ -110,9 +112,11 @@ export const createClaims: Command = {
       );
     }
     const claims = [...(await activeClaims(context, input, answer.claims))];
-    context.out.answer(shown("holdfast.v1.CreateClaimsResponse", CreateClaimsResponse, { claims }), () =>
-      claimsTable(context, claims),
-    );
+    answerOne(context.out, input, {
+      answer: shown("holdfast.v1.CreateClaimsResponse", CreateClaimsResponse, { claims }),
+      names: claims.map(claimName),
+      people: () => claimsTable(context, claims),
+    });
   },
 };
 
@@ -122,7 +126,11 @@ export const releaseClaims: Command = {
   description:
     "Do it when the workload's processes are gone: a volume in use is not pulled away, the command then says who holds it. The same again, days later, is the same answer. A workload that never had a claim is told (exit 3), with names that are near.",
   args: [workloadArg, { name: "aliases", help: "only these; none means all", many: true, optional: true }],
-  options: [{ flags: "--uid <uid>", help: "only this life of the claim; may be repeated", many: true }, noWaitOption],
+  options: [
+    { flags: "--uid <uid>", help: "only this life of the claim; may be repeated", many: true },
+    noWaitOption,
+    oneOption,
+  ],
   examples: [
     { line: "holdfast claim release web-1", says: "all of its volumes, unmounted and detached when the command ends" },
   ],
@@ -137,9 +145,11 @@ export const releaseClaims: Command = {
     const claimUids = asked.claims.map(({ uid }) => uid);
     const wait = input.flag("wait") !== false && claimUids.length > 0;
     const claims = wait ? await awaitClaims(context, { ...key, claimUids, goal }) : [...asked.claims, ...over];
-    context.out.answer(shown("holdfast.v1.ReleaseClaimsResponse", ReleaseClaimsResponse, { claims: [...claims] }), () =>
-      claimsTable(context, claims),
-    );
+    answerOne(context.out, input, {
+      answer: shown("holdfast.v1.ReleaseClaimsResponse", ReleaseClaimsResponse, { claims: [...claims] }),
+      names: claims.map(claimName),
+      people: () => claimsTable(context, claims),
+    });
   },
 };
 
@@ -156,6 +166,7 @@ export const handOverClaims: Command = {
   options: [
     { ...nodeOption, help: "where the successor will run", required: true },
     { flags: "--deadline <duration>", help: "how long the reservation holds (default 1h)" },
+    oneOption,
   ],
   examples: [{ line: "holdfast claim hand-over web-1 web-2 --node node-b", says: "web-2 is next" }],
   async run(context, input) {
@@ -168,9 +179,11 @@ export const handOverClaims: Command = {
       aliases: [...input.args("aliases")],
       deadline: deadline === undefined ? undefined : durationOf("--deadline", deadline),
     });
-    context.out.answer(shown("holdfast.v1.HandOverResponse", HandOverResponse, answer), () =>
-      claimsTable(context, answer.claims),
-    );
+    answerOne(context.out, input, {
+      answer: shown("holdfast.v1.HandOverResponse", HandOverResponse, answer),
+      names: answer.claims.map(claimName),
+      people: () => claimsTable(context, answer.claims),
+    });
   },
 };
 
@@ -207,7 +220,7 @@ export const listClaims: Command = {
       answer: (claims) =>
         shown("holdfast.v1.ListClaimsResponse", ListClaimsResponse, { claims: [...claims], nextPageToken: "" }),
       columns: claimColumns,
-      name: ({ workload, alias }) => `${workload} ${alias}`,
+      name: claimName,
       none: "no claim\n",
     });
   },
@@ -221,7 +234,7 @@ export const statusClaim: Command = {
     { name: "volume", help: "the volume's id", completes: "volume" },
     { name: "alias", help: "where it is not the volume's id", optional: true },
   ],
-  options: [{ flags: "--uid <uid>", help: "this life of it, which may be over" }],
+  options: [{ flags: "--uid <uid>", help: "this life of it, which may be over" }, oneOption],
   examples: [{ line: "holdfast claim status web-1 data", says: "its record, in full" }],
   async run({ clients, settings, out, io }, input) {
     const volume = input.arg("volume");
@@ -234,31 +247,34 @@ export const statusClaim: Command = {
     });
     const { claim } = answer;
     const now = io.now();
-    out.answer(shown("holdfast.v1.GetClaimResponse", GetClaimResponse, answer), () =>
-      claim === undefined
-        ? ""
-        : detailsText([
-            ["Claim", `${claim.workload}/${claim.alias} to ${claim.namespace}/${claim.volume}`],
-            ["Uid", claim.uid],
-            ["Node", claim.node],
-            ["State", claimStates.of(claim.state)],
-            ["Since", ago(claim.stateSince, now)],
-            ...blockedDetails(claim.blocked, now),
-            ["Waits for", claim.waitingFor],
-            ["Call", callText(claim.call, now)],
-            ["After", claim.after],
-            ["Last error", lastErrorText(claim.lastError)],
-            ["Attempts", claim.attempts === 0 ? "" : String(claim.attempts)],
-            ["Next try", ahead(claim.nextTry, now)],
-            ["Host path", claim.hostPath],
-            ["Device", deviceWords(claim.device)],
-            [
-              "Mode",
-              `${attachmentModes.of(claim.attachmentMode)} ${accessModes.of(claim.accessMode)}${claim.readOnly ? " read-only" : ""}`,
-            ],
-            ["Degraded", degradedText(claim, now)],
-            ["Trace", claim.traceId],
-          ]),
-    );
+    answerOne(out, input, {
+      answer: shown("holdfast.v1.GetClaimResponse", GetClaimResponse, answer),
+      names: claim === undefined ? [] : [claimName(claim)],
+      people: () =>
+        claim === undefined
+          ? ""
+          : detailsText([
+              ["Claim", `${claim.workload}/${claim.alias} to ${claim.namespace}/${claim.volume}`],
+              ["Uid", claim.uid],
+              ["Node", claim.node],
+              ["State", claimStates.of(claim.state)],
+              ["Since", ago(claim.stateSince, now)],
+              ...blockedDetails(claim.blocked, now),
+              ["Waits for", claim.waitingFor],
+              ["Call", callText(claim.call, now)],
+              ["After", claim.after],
+              ["Last error", lastErrorText(claim.lastError)],
+              ["Attempts", claim.attempts === 0 ? "" : String(claim.attempts)],
+              ["Next try", ahead(claim.nextTry, now)],
+              ["Host path", claim.hostPath],
+              ["Device", deviceWords(claim.device)],
+              [
+                "Mode",
+                `${attachmentModes.of(claim.attachmentMode)} ${accessModes.of(claim.accessMode)}${claim.readOnly ? " read-only" : ""}`,
+              ],
+              ["Degraded", degradedText(claim, now)],
+              ["Trace", claim.traceId],
+            ]),
+    });
   },
 };

@@ -6,6 +6,9 @@ import { callText, lastErrorText } from "../resource-words.ts";
 
 export const claimStates = enumWords<ClaimState>(ClaimState, "CLAIM_STATE_");
 
+/** As `claim release` takes it. */
+export const claimName = ({ workload, alias }: Claim): string => `${workload} ${alias}`;
+
 export const claimColumns = (now: number): readonly Column<Claim>[] => [
   { title: "WORKLOAD", of: ({ workload }) => workload },
   { title: "ALIAS", of: ({ alias }) => alias },

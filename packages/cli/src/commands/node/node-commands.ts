@@ -12,6 +12,7 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/node";
 import type { Command } from "../../frame/command.ts";
 import { answerList, listOptions } from "../../frame/list-answer.ts";
+import { answerOne, oneOption } from "../../frame/one-answer.ts";
 import { shown } from "../../frame/output.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
 import { ago, moment } from "../../words/moment.ts";
@@ -83,53 +84,60 @@ export const statusNode: Command = {
   path: ["node", "status"],
   summary: "show a node",
   args: [nodeArg],
+  options: [oneOption],
   examples: [{ line: "holdfast node status node-a", says: "its plugins, attach slots and identity" }],
   async run({ clients, out, io }, input) {
     const answer = await clients.nodes.getNode({ name: input.arg("node") });
     const { node } = answer;
     const now = io.now();
-    out.answer(shown("holdfast.v1.GetNodeResponse", GetNodeResponse, answer), () =>
-      node === undefined
-        ? ""
-        : [
-            detailsText([
-              ["Node", node.name],
-              ["State", `${stateWords(node)}${node.stateMessage === "" ? "" : `: ${node.stateMessage}`}`],
-              ["Since", ago(node.stateSince, now)],
-              ...blockedDetails(node.blocked, now),
-              ["Schedulable", node.schedulable ? "yes" : "no"],
-              ["Agent", node.agentVersion],
-              ["Machine", node.machineId],
-              ["Boot", node.bootId],
-              ["Life", node.life],
-              ["Epoch", String(node.nodeEpoch)],
-              ["Placement class", node.placementClass],
-              ["Attach slots", slotsWords(node)],
-              ["Last heard", ago(node.lastHeartbeat, now)],
-              ["Registered", moment(node.registeredAt)],
-            ]),
-            node.plugins.length === 0
-              ? ""
-              : `\n${tableText(
-                  [
-                    { title: "PLUGIN", of: ({ plugin }) => plugin },
-                    { title: "VERSION", of: ({ version }) => version },
-                    { title: "HEALTH", of: ({ health }) => pluginHealths.of(health) },
-                    { title: "NODE ID", of: ({ nodeId }) => nodeId },
-                    {
-                      title: "MESSAGE",
-                      of: ({ healthMessage, blocked, storageHealth }) =>
-                        blocked?.message ?? (healthMessage || healthText(storageHealth) || "-"),
-                    },
-                  ],
-                  node.plugins,
-                )}`,
-            blockedInstances(
-              node.plugins.map(({ plugin, instanceId, blocked }) => ({ name: `${instanceId} of ${plugin}`, blocked })),
-              now,
-            ),
-          ].join(""),
-    );
+    answerOne(out, input, {
+      answer: shown("holdfast.v1.GetNodeResponse", GetNodeResponse, answer),
+      names: [input.arg("node")],
+      people: () =>
+        node === undefined
+          ? ""
+          : [
+              detailsText([
+                ["Node", node.name],
+                ["State", `${stateWords(node)}${node.stateMessage === "" ? "" : `: ${node.stateMessage}`}`],
+                ["Since", ago(node.stateSince, now)],
+                ...blockedDetails(node.blocked, now),
+                ["Schedulable", node.schedulable ? "yes" : "no"],
+                ["Agent", node.agentVersion],
+                ["Machine", node.machineId],
+                ["Boot", node.bootId],
+                ["Life", node.life],
+                ["Epoch", String(node.nodeEpoch)],
+                ["Placement class", node.placementClass],
+                ["Attach slots", slotsWords(node)],
+                ["Last heard", ago(node.lastHeartbeat, now)],
+                ["Registered", moment(node.registeredAt)],
+              ]),
+              node.plugins.length === 0
+                ? ""
+                : `\n${tableText(
+                    [
+                      { title: "PLUGIN", of: ({ plugin }) => plugin },
+                      { title: "VERSION", of: ({ version }) => version },
+                      { title: "HEALTH", of: ({ health }) => pluginHealths.of(health) },
+                      { title: "NODE ID", of: ({ nodeId }) => nodeId },
+                      {
+                        title: "MESSAGE",
+                        of: ({ healthMessage, blocked, storageHealth }) =>
+                          blocked?.message ?? (healthMessage || healthText(storageHealth) || "-"),
+                      },
+                    ],
+                    node.plugins,
+                  )}`,
+              blockedInstances(
+                node.plugins.map(({ plugin, instanceId, blocked }) => ({
+                  name: `${instanceId} of ${plugin}`,
+                  blocked,
+                })),
+                now,
+              ),
+            ].join(""),
+    });
   },
 };
 
@@ -185,6 +193,7 @@ export const drainNode: Command = {
     { flags: "--stopped", help: "its workloads have been stopped: release what they had" },
     { flags: "--deadline <duration>", help: "when it should be over; past it the node is BLOCKED" },
     noWaitOption,
+    oneOption,
   ],
   examples: [
     { line: 'holdfast node drain node-a --reason "kernel update"', says: "close it and wait until it is empty" },
@@ -201,9 +210,11 @@ export const drainNode: Command = {
     };
     let answer = await context.clients.nodes.drainNode(request);
     if (answer.remainingCount > 0n && input.flag("wait")) answer = await awaitDrained(context, request);
-    context.out.answer(shown("holdfast.v1.DrainNodeResponse", DrainNodeResponse, answer), () =>
-      [`node ${name} is drained\n`, remainingText(answer)].join(""),
-    );
+    answerOne(context.out, input, {
+      answer: shown("holdfast.v1.DrainNodeResponse", DrainNodeResponse, answer),
+      names: [name],
+      people: () => [`node ${name} is drained\n`, remainingText(answer)].join(""),
+    });
   },
 };
 
@@ -211,15 +222,16 @@ export const undrainNode: Command = {
   path: ["node", "undrain"],
   summary: "let a node have claims again",
   args: [nodeArg],
-  options: [recordedReasonOption],
+  options: [recordedReasonOption, oneOption],
   examples: [{ line: "holdfast node undrain node-a", says: "it takes new claims from now on" }],
   async run({ clients, out }, input) {
     const name = input.arg("node");
     const answer = await clients.nodes.undrainNode({ name, reason: input.text("reason") ?? "" });
-    out.answer(
-      shown("holdfast.v1.UndrainNodeResponse", UndrainNodeResponse, answer),
-      () => `node ${name} takes new claims\n`,
-    );
+    answerOne(out, input, {
+      answer: shown("holdfast.v1.UndrainNodeResponse", UndrainNodeResponse, answer),
+      names: [name],
+      people: () => `node ${name} takes new claims\n`,
+    });
   },
 };
 

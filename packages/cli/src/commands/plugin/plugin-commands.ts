@@ -11,6 +11,7 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/plugin";
 import type { Command } from "../../frame/command.ts";
 import { answerList, listOptions } from "../../frame/list-answer.ts";
+import { answerOne, oneOption } from "../../frame/one-answer.ts";
 import { shown } from "../../frame/output.ts";
 import type { Settings } from "../../frame/settings.ts";
 import { detailsText, tableText } from "../../frame/tables.ts";
@@ -64,59 +65,66 @@ export const statusPlugin: Command = {
   path: ["plugin", "status"],
   summary: "show a CSI driver: its instances, what it can do, and its profile",
   args: [pluginArg],
+  options: [oneOption],
   examples: [{ line: "holdfast plugin status local.holdfast.dev", says: "why can it not be used?" }],
   async run({ clients, out, io }, input) {
     const answer = await clients.plugins.getPlugin({ name: input.arg("plugin") });
     const { plugin } = answer;
-    out.answer(shown("holdfast.v1.GetPluginResponse", GetPluginResponse, answer), () =>
-      plugin === undefined
-        ? ""
-        : [
-            detailsText([
-              ["Plugin", plugin.name],
-              ["Versions", plugin.versions.join(", ")],
-              ["Usable", usable(plugin)],
-              ["Controller", halfWords(plugin.controller)],
-              ["Node", halfWords(plugin.node)],
-              ["Missed", plugin.missed.map((one) => `${one.node} since ${one.since?.toISOString() ?? "?"}`).join(", ")],
-              ["Findings", plugin.findings.join("; ")],
-              ["Volumes", String(plugin.volumeCount)],
-              ["Can", supportWords(plugin.capabilities?.plugin)],
-              ["As a controller", supportWords(plugin.capabilities?.controller)],
-              ["On nodes", supportWords(plugin.capabilities?.node)],
-              ["Calls wait", plugin.calls?.heldBecause ?? ""],
-              ["Does not answer", plugin.calls?.silentInstances.join("; ") ?? ""],
-              ["Calls at a time", String(plugin.profile?.maxConcurrentCalls ?? "")],
-              ["Attaches a node", String(plugin.profile?.maxConcurrentAttachesPerNode ?? "")],
-              ["Attach pool", poolWords(plugin)],
-              ["Tokens for", (plugin.profile?.tokenRequests ?? []).map(({ audience }) => audience).join(", ")],
-              ["No tokens", plugin.tokensUnsignedBecause],
-              ["Published again", plugin.profile?.requiresRepublish === true ? "yes" : ""],
-            ]),
-            plugin.instances.length === 0
-              ? ""
-              : `\n${tableText(
-                  [
-                    { title: "INSTANCE", of: ({ fingerprint }) => fingerprint?.instanceId ?? "-" },
-                    { title: "AT", of: ({ node, controllerId }) => node || `controller ${controllerId}` },
-                    { title: "ROLE", of: ({ fingerprint }) => pluginRoles.of(fingerprint?.role ?? 0) },
-                    { title: "HEALTH", of: ({ fingerprint }) => pluginHealths.of(fingerprint?.health ?? 0) },
-                    {
-                      title: "MESSAGE",
-                      of: ({ fingerprint }) => fingerprint?.blocked?.message ?? (fingerprint?.healthMessage || "-"),
-                    },
-                  ],
-                  plugin.instances,
-                )}`,
-            blockedInstances(
-              plugin.instances.map(({ node, controllerId, fingerprint }) => ({
-                name: `${fingerprint?.instanceId} at ${node || `controller ${controllerId}`}`,
-                blocked: fingerprint?.blocked,
-              })),
-              io.now(),
-            ),
-          ].join(""),
-    );
+    answerOne(out, input, {
+      answer: shown("holdfast.v1.GetPluginResponse", GetPluginResponse, answer),
+      names: [input.arg("plugin")],
+      people: () =>
+        plugin === undefined
+          ? ""
+          : [
+              detailsText([
+                ["Plugin", plugin.name],
+                ["Versions", plugin.versions.join(", ")],
+                ["Usable", usable(plugin)],
+                ["Controller", halfWords(plugin.controller)],
+                ["Node", halfWords(plugin.node)],
+                [
+                  "Missed",
+                  plugin.missed.map((one) => `${one.node} since ${one.since?.toISOString() ?? "?"}`).join(", "),
+                ],
+                ["Findings", plugin.findings.join("; ")],
+                ["Volumes", String(plugin.volumeCount)],
+                ["Can", supportWords(plugin.capabilities?.plugin)],
+                ["As a controller", supportWords(plugin.capabilities?.controller)],
+                ["On nodes", supportWords(plugin.capabilities?.node)],
+                ["Calls wait", plugin.calls?.heldBecause ?? ""],
+                ["Does not answer", plugin.calls?.silentInstances.join("; ") ?? ""],
+                ["Calls at a time", String(plugin.profile?.maxConcurrentCalls ?? "")],
+                ["Attaches a node", String(plugin.profile?.maxConcurrentAttachesPerNode ?? "")],
+                ["Attach pool", poolWords(plugin)],
+                ["Tokens for", (plugin.profile?.tokenRequests ?? []).map(({ audience }) => audience).join(", ")],
+                ["No tokens", plugin.tokensUnsignedBecause],
+                ["Published again", plugin.profile?.requiresRepublish === true ? "yes" : ""],
+              ]),
+              plugin.instances.length === 0
+                ? ""
+                : `\n${tableText(
+                    [
+                      { title: "INSTANCE", of: ({ fingerprint }) => fingerprint?.instanceId ?? "-" },
+                      { title: "AT", of: ({ node, controllerId }) => node || `controller ${controllerId}` },
+                      { title: "ROLE", of: ({ fingerprint }) => pluginRoles.of(fingerprint?.role ?? 0) },
+                      { title: "HEALTH", of: ({ fingerprint }) => pluginHealths.of(fingerprint?.health ?? 0) },
+                      {
+                        title: "MESSAGE",
+                        of: ({ fingerprint }) => fingerprint?.blocked?.message ?? (fingerprint?.healthMessage || "-"),
+                      },
+                    ],
+                    plugin.instances,
+                  )}`,
+              blockedInstances(
+                plugin.instances.map(({ node, controllerId, fingerprint }) => ({
+                  name: `${fingerprint?.instanceId} at ${node || `controller ${controllerId}`}`,
+                  blocked: fingerprint?.blocked,
+                })),
+                io.now(),
+              ),
+            ].join(""),
+    });
   },
 };
 
@@ -125,7 +133,7 @@ export const profilePlugin: Command = {
   summary: "replace what is known about a CSI driver, from a spec file",
   description: "The fields are those of PluginProfile (docs/plugin-guide.md). Everything left out has its default.",
   args: [pluginArg, { name: "file", help: "the profile, YAML or JSON; - reads standard input", completes: "file" }],
-  options: [recordedReasonOption],
+  options: [recordedReasonOption, oneOption],
   examples: [{ line: "holdfast plugin profile ebs.csi.aws.com profile.yaml", says: "these limits and no others" }],
   async run(context, input) {
     const name = input.arg("plugin");
@@ -135,10 +143,11 @@ export const profilePlugin: Command = {
     const answer = await spec.call(() =>
       context.clients.plugins.setPluginProfile({ name, profile: spec.request, reason }),
     );
-    context.out.answer(
-      shown("holdfast.v1.SetPluginProfileResponse", SetPluginProfileResponse, answer),
-      () => `the profile of ${name} is set\n`,
-    );
+    answerOne(context.out, input, {
+      answer: shown("holdfast.v1.SetPluginProfileResponse", SetPluginProfileResponse, answer),
+      names: [name],
+      people: () => `the profile of ${name} is set\n`,
+    });
   },
 };
 

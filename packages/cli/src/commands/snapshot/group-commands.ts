@@ -7,6 +7,7 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import type { Command } from "../../frame/command.ts";
 import { answerList, listOptions } from "../../frame/list-answer.ts";
+import { answerOne, oneOption } from "../../frame/one-answer.ts";
 import { shown } from "../../frame/output.ts";
 import { detailsText, narrowColumns, tableText } from "../../frame/tables.ts";
 import { allRows, pageSize } from "../all-pages.ts";
@@ -27,7 +28,7 @@ export const createGroup: Command = {
   path: ["snapshot", "create-group"],
   summary: "cut several volumes of one plugin at the same point in time",
   args: [groupArg, { name: "members", help: "volume=snapshot: the ids that the snapshots shall have", many: true }],
-  options: [noWaitOption],
+  options: [noWaitOption, oneOption],
   examples: [
     { line: "holdfast snapshot create-group shop-monday db=db-monday wal=wal-monday", says: "one moment for both" },
   ],
@@ -48,9 +49,11 @@ export const createGroup: Command = {
         stop: `holdfast snapshot delete-group ${id} ${at}`,
       });
     const { group } = answer;
-    context.out.answer(shown("holdfast.v1.CreateSnapshotGroupResponse", CreateSnapshotGroupResponse, answer), () =>
-      group === undefined ? "" : detailsText(groupDetails(group, context.io.now())),
-    );
+    answerOne(context.out, input, {
+      answer: shown("holdfast.v1.CreateSnapshotGroupResponse", CreateSnapshotGroupResponse, answer),
+      names: [id],
+      people: () => (group === undefined ? "" : detailsText(groupDetails(group, context.io.now()))),
+    });
   },
 };
 
@@ -89,15 +92,19 @@ export const statusGroup: Command = {
   path: ["snapshot", "group-status"],
   summary: "show a snapshot group and its snapshots",
   args: [groupArg],
+  options: [oneOption],
   examples: [{ line: "holdfast snapshot group-status shop-monday", says: "the group, and each of its snapshots" }],
   async run({ clients, settings, out, io }, input) {
     const answer = await clients.snapshots.getSnapshotGroup({ namespace: settings.namespace, id: input.arg("group") });
     const { group, snapshots } = answer;
-    out.answer(shown("holdfast.v1.GetSnapshotGroupResponse", GetSnapshotGroupResponse, answer), () =>
-      group === undefined
-        ? ""
-        : `${detailsText(groupDetails(group, io.now()))}\n${tableText(narrowColumns(snapshotColumns(io.now(), true)), snapshots)}`,
-    );
+    answerOne(out, input, {
+      answer: shown("holdfast.v1.GetSnapshotGroupResponse", GetSnapshotGroupResponse, answer),
+      names: [input.arg("group")],
+      people: () =>
+        group === undefined
+          ? ""
+          : `${detailsText(groupDetails(group, io.now()))}\n${tableText(narrowColumns(snapshotColumns(io.now(), true)), snapshots)}`,
+    });
   },
 };
 

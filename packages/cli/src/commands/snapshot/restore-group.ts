@@ -7,6 +7,7 @@ import { GroupRestoreEnd, type Volume, VolumeState } from "@holdfast/shared/gen/
 import { CliFailure } from "../../frame/cli-failure.ts";
 import type { Command } from "../../frame/command.ts";
 import { exitCodes } from "../../frame/exit-code.ts";
+import { answerOne, oneOption } from "../../frame/one-answer.ts";
 import { shown } from "../../frame/output.ts";
 import { narrowColumns, tableText } from "../../frame/tables.ts";
 import { readSpec } from "../../spec/read-spec.ts";
@@ -53,7 +54,7 @@ export const restoreGroup: Command = {
   description:
     "The fields are those of RestoreSnapshotGroupRequest (docs/reference): each volume of the group once, as source, with the id and the capabilities of the new one. All records are stored in one commit, or none. When one fails for good the others are deleted again, unless there was a claim of one of them.",
   args: [{ name: "file", help: "the spec, YAML or JSON; - reads standard input", completes: "file" }],
-  options: [noWaitOption],
+  options: [noWaitOption, oneOption],
   examples: [
     { line: "holdfast snapshot restore-group shop.yaml", says: "make them and wait until all can be claimed" },
   ],
@@ -89,8 +90,10 @@ export const restoreGroup: Command = {
           stop: "",
         })
         .then(({ now }) => now);
-    context.out.answer(shown("holdfast.v1.RestoreSnapshotGroupResponse", RestoreSnapshotGroupResponse, answer), () =>
-      tableText(narrowColumns(volumeColumns(context.io.now(), true)), answer.volumes),
-    );
+    answerOne(context.out, input, {
+      answer: shown("holdfast.v1.RestoreSnapshotGroupResponse", RestoreSnapshotGroupResponse, answer),
+      names: answer.volumes.map(({ id }) => id),
+      people: () => tableText(narrowColumns(volumeColumns(context.io.now(), true)), answer.volumes),
+    });
   },
 };

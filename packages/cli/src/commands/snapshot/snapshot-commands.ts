@@ -7,6 +7,7 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/snapshot";
 import type { Command } from "../../frame/command.ts";
 import { answerList, listOptions } from "../../frame/list-answer.ts";
+import { answerOne, oneOption } from "../../frame/one-answer.ts";
 import { shown } from "../../frame/output.ts";
 import { detailsText } from "../../frame/tables.ts";
 import { allRows, pageSize } from "../all-pages.ts";
@@ -43,6 +44,7 @@ export const createSnapshot: Command = {
     },
     { flags: "--until <state>", help: "cut or ready (default ready)", completes: ["cut", "ready"] },
     noWaitOption,
+    oneOption,
   ],
   examples: [
     { line: "holdfast snapshot create data data-monday", says: "cut it and wait until it is READY" },
@@ -78,9 +80,11 @@ export const createSnapshot: Command = {
         stop: `holdfast snapshot delete ${id} ${at}`,
       });
     const { snapshot } = answer;
-    context.out.answer(shown("holdfast.v1.CreateSnapshotResponse", CreateSnapshotResponse, answer), () =>
-      snapshot === undefined ? "" : detailsText(snapshotDetails(snapshot, context.io.now())),
-    );
+    answerOne(context.out, input, {
+      answer: shown("holdfast.v1.CreateSnapshotResponse", CreateSnapshotResponse, answer),
+      names: [id],
+      people: () => (snapshot === undefined ? "" : detailsText(snapshotDetails(snapshot, context.io.now()))),
+    });
   },
 };
 
@@ -119,13 +123,16 @@ export const statusSnapshot: Command = {
   path: ["snapshot", "status"],
   summary: "show a snapshot",
   args: [snapshotArg],
+  options: [oneOption],
   examples: [{ line: "holdfast snapshot status data-monday", says: "its record, in full" }],
   async run({ clients, settings, out, io }, input) {
     const answer = await clients.snapshots.getSnapshot({ namespace: settings.namespace, id: input.arg("snapshot") });
     const { snapshot } = answer;
-    out.answer(shown("holdfast.v1.GetSnapshotResponse", GetSnapshotResponse, answer), () =>
-      snapshot === undefined ? "" : detailsText(snapshotDetails(snapshot, io.now())),
-    );
+    answerOne(out, input, {
+      answer: shown("holdfast.v1.GetSnapshotResponse", GetSnapshotResponse, answer),
+      names: [input.arg("snapshot")],
+      people: () => (snapshot === undefined ? "" : detailsText(snapshotDetails(snapshot, io.now()))),
+    });
   },
 };
 

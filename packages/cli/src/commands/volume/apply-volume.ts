@@ -10,14 +10,16 @@ import { CliFailure } from "../../frame/cli-failure.ts";
 import type { Command } from "../../frame/command.ts";
 import type { Context } from "../../frame/context.ts";
 import { exitCodes } from "../../frame/exit-code.ts";
+import { answerOne, oneOption } from "../../frame/one-answer.ts";
 import { shown } from "../../frame/output.ts";
 import { detailsText } from "../../frame/tables.ts";
 import { type ReadSpec, readSpec } from "../../spec/read-spec.ts";
+import { usage } from "../option-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import type { VolumeRef } from "./await-volume.ts";
 import { growTo, modifyTo } from "./change-volume.ts";
 import { type VolumeDifference, volumeDifference } from "./volume-difference.ts";
-import { volumeDetails, volumeName } from "./volume-words.ts";
+import { volumeDetails, volumeName, volumeNames } from "./volume-words.ts";
 
 const hidden = ["request_id", "wait_for"];
 
@@ -97,6 +99,7 @@ export const applyVolume: Command = {
     { flags: "--dry-run", help: "show the difference, and change nothing" },
     { flags: "--reason <text>", help: "for the record" },
     noWaitOption,
+    oneOption,
   ],
   examples: [
     { line: "holdfast volume apply data.yaml --dry-run", says: "what would change?" },
@@ -104,6 +107,9 @@ export const applyVolume: Command = {
   ],
   async run(context, input) {
     const { settings, out, io } = context;
+    const dryRun = input.flag("dry-run");
+    if (dryRun && input.text("output") === "name")
+      throw usage("--dry-run and --output name exclude each other: a difference has no name");
     const messages = await context.messages();
     const kind = { type: "holdfast.v1.CreateVolumeRequest", codec: CreateVolumeRequest, hidden };
     const file = input.arg("file");
@@ -124,7 +130,6 @@ export const applyVolume: Command = {
     );
     if (difference.fixed.length > 0) throw spec.refused("cannot be applied; nothing was changed", difference.fixed);
     const name = volumeName(volume);
-    const dryRun = input.flag("dry-run");
     const words =
       difference.lines.length === 0
         ? `volume ${name} is as the file says`
@@ -136,8 +141,10 @@ export const applyVolume: Command = {
       const options = { reason: input.text("reason") ?? "", wait: input.flag("wait") };
       now = await apply(context, volume, spec, difference, options);
     }
-    out.answer(shown("holdfast.v1.GetVolumeResponse", GetVolumeResponse, { volume: now }), () =>
-      dryRun ? `${words}\n` : now === undefined ? "" : detailsText(volumeDetails(now, io.now())),
-    );
+    answerOne(out, input, {
+      answer: shown("holdfast.v1.GetVolumeResponse", GetVolumeResponse, { volume: now }),
+      names: volumeNames(now),
+      people: () => (dryRun ? `${words}\n` : now === undefined ? "" : detailsText(volumeDetails(now, io.now()))),
+    });
   },
 };

@@ -6,13 +6,14 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Command } from "../../frame/command.ts";
 import type { Context } from "../../frame/context.ts";
+import { answerOne, oneOption } from "../../frame/one-answer.ts";
 import { shown } from "../../frame/output.ts";
 import { detailsText } from "../../frame/tables.ts";
 import { labelsOf, sizeOf, usage } from "../option-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitVolume, type VolumeRef } from "./await-volume.ts";
 import { volumeArg } from "./show-volume.ts";
-import { volumeDetails } from "./volume-words.ts";
+import { volumeDetails, volumeNames } from "./volume-words.ts";
 
 /** At the backend and wherever it is mounted; where it is not, its file system grows with the next mount. */
 const isGrown = ({ expansion }: Volume): boolean =>
@@ -44,7 +45,7 @@ export const expandVolume: Command = {
   summary: "make a volume bigger",
   description: "At the backend, and then on every node where it is mounted. Asking for what it has is no mistake.",
   args: [volumeArg, { name: "size", help: "what it shall have at least, such as 20GiB" }],
-  options: [{ flags: "--limit <size>", help: "what it may have at most" }, noWaitOption],
+  options: [{ flags: "--limit <size>", help: "what it may have at most" }, noWaitOption, oneOption],
   examples: [{ line: "holdfast volume expand data 20GiB", says: "grow it and wait until every node has seen it" }],
   async run(context, input) {
     const ref = { namespace: context.settings.namespace, id: input.arg("volume") };
@@ -53,9 +54,11 @@ export const expandVolume: Command = {
       limitBytes: sizeOf("--limit", input.text("limit")),
     };
     const volume = await growTo(context, ref, capacity, input.flag("wait"));
-    context.out.answer(shown("holdfast.v1.ExpandVolumeResponse", ExpandVolumeResponse, { volume }), () =>
-      volume === undefined ? "" : detailsText(volumeDetails(volume, context.io.now())),
-    );
+    answerOne(context.out, input, {
+      answer: shown("holdfast.v1.ExpandVolumeResponse", ExpandVolumeResponse, { volume }),
+      names: volumeNames(volume),
+      people: () => (volume === undefined ? "" : detailsText(volumeDetails(volume, context.io.now()))),
+    });
   },
 };
 
@@ -84,15 +87,17 @@ export const modifyVolume: Command = {
   path: ["volume", "modify"],
   summary: "change a volume's mutable parameters at the backend",
   args: [volumeArg, { name: "parameters", help: "key=value, as the plugin's documentation names them", many: true }],
-  options: [noWaitOption],
+  options: [noWaitOption, oneOption],
   examples: [{ line: "holdfast volume modify data iops=8000", says: "more of what the plugin calls iops" }],
   async run(context, input) {
     const ref = { namespace: context.settings.namespace, id: input.arg("volume") };
     const mutableParameters = labelsOf("<parameters>", input.args("parameters"));
     const volume = await modifyTo(context, ref, mutableParameters, input.flag("wait"));
-    context.out.answer(shown("holdfast.v1.ModifyVolumeResponse", ModifyVolumeResponse, { volume }), () =>
-      volume === undefined ? "" : detailsText(volumeDetails(volume, context.io.now())),
-    );
+    answerOne(context.out, input, {
+      answer: shown("holdfast.v1.ModifyVolumeResponse", ModifyVolumeResponse, { volume }),
+      names: volumeNames(volume),
+      people: () => (volume === undefined ? "" : detailsText(volumeDetails(volume, context.io.now()))),
+    });
   },
 };
 
@@ -103,6 +108,7 @@ export const labelVolume: Command = {
   options: [
     { flags: "--revision <number>", help: "only if the record still has this revision" },
     { flags: "--reason <text>", help: "for the record" },
+    oneOption,
   ],
   examples: [{ line: "holdfast volume label data team=search tier=1", says: "these labels and no others" }],
   async run(context, input) {
@@ -115,8 +121,10 @@ export const labelVolume: Command = {
       labels: { labels: labelsOf("<labels>", input.args("labels")) },
       reason: input.text("reason") ?? "",
     });
-    context.out.answer(shown("holdfast.v1.UpdateVolumeResponse", UpdateVolumeResponse, answer), () =>
-      answer.volume === undefined ? "" : detailsText(volumeDetails(answer.volume, context.io.now())),
-    );
+    answerOne(context.out, input, {
+      answer: shown("holdfast.v1.UpdateVolumeResponse", UpdateVolumeResponse, answer),
+      names: volumeNames(answer.volume),
+      people: () => (answer.volume === undefined ? "" : detailsText(volumeDetails(answer.volume, context.io.now()))),
+    });
   },
 };

@@ -8,6 +8,7 @@ import {
 } from "@holdfast/shared/gen/holdfast/v1/volume";
 import type { Command, Input } from "../../frame/command.ts";
 import type { Context } from "../../frame/context.ts";
+import { answerOne, oneOption } from "../../frame/one-answer.ts";
 import { shown } from "../../frame/output.ts";
 import { detailsText } from "../../frame/tables.ts";
 import { readSpec } from "../../spec/read-spec.ts";
@@ -15,7 +16,7 @@ import { usage } from "../option-words.ts";
 import { noWaitOption } from "../wait-options.ts";
 import { awaitVolume } from "./await-volume.ts";
 import { newVolumeOptions, newVolumeOptionsGiven, newVolumeRequest } from "./new-volume-request.ts";
-import { volumeDetails, volumeName } from "./volume-words.ts";
+import { volumeDetails, volumeName, volumeNames } from "./volume-words.ts";
 
 const specFile = { name: "file", help: "the spec, YAML or JSON; - reads standard input", completes: "file" } as const;
 const hidden = ["request_id", "wait_for"];
@@ -63,7 +64,12 @@ export const createVolume: Command = {
       completes: "file",
     },
   ],
-  options: [...newVolumeOptions, { flags: "--id <id>", help: "the id, in place of the file's" }, noWaitOption],
+  options: [
+    ...newVolumeOptions,
+    { flags: "--id <id>", help: "the id, in place of the file's" },
+    noWaitOption,
+    oneOption,
+  ],
   examples: [
     {
       line: "holdfast volume create data --plugin local.holdfast.dev --size 10GiB",
@@ -90,9 +96,11 @@ export const createVolume: Command = {
       );
     }
     const volume = await settledVolume(context, input, answer.volume);
-    context.out.answer(shown("holdfast.v1.CreateVolumeResponse", CreateVolumeResponse, { volume }), () =>
-      volume === undefined ? "" : detailsText(volumeDetails(volume, context.io.now())),
-    );
+    answerOne(context.out, input, {
+      answer: shown("holdfast.v1.CreateVolumeResponse", CreateVolumeResponse, { volume }),
+      names: volumeNames(volume),
+      people: () => (volume === undefined ? "" : detailsText(volumeDetails(volume, context.io.now()))),
+    });
   },
 };
 
@@ -102,7 +110,7 @@ export const registerVolume: Command = {
   description:
     "The fields are those of RegisterVolumeRequest (docs/reference); external_id is the plugin's own name for the storage. The plugin is asked whether it can be used as said. Nothing is formatted, nothing deleted.",
   args: [specFile],
-  options: [{ flags: "--id <id>", help: "the id, in place of the file's" }, noWaitOption],
+  options: [{ flags: "--id <id>", help: "the id, in place of the file's" }, noWaitOption, oneOption],
   examples: [{ line: "holdfast volume register old.yaml", says: "adopt what old.yaml names" }],
   async run(context, input) {
     const kind = { type: "holdfast.v1.RegisterVolumeRequest", codec: RegisterVolumeRequest, hidden };
@@ -110,8 +118,10 @@ export const registerVolume: Command = {
     const answer = await spec.call(() => context.clients.volumes.registerVolume(spec.request));
     const volume = await settledVolume(context, input, answer.volume);
     context.out.note(volume === undefined ? "" : `${volumeName(volume)} is registered`);
-    context.out.answer(shown("holdfast.v1.RegisterVolumeResponse", RegisterVolumeResponse, { volume }), () =>
-      volume === undefined ? "" : detailsText(volumeDetails(volume, context.io.now())),
-    );
+    answerOne(context.out, input, {
+      answer: shown("holdfast.v1.RegisterVolumeResponse", RegisterVolumeResponse, { volume }),
+      names: volumeNames(volume),
+      people: () => (volume === undefined ? "" : detailsText(volumeDetails(volume, context.io.now()))),
+    });
   },
 };

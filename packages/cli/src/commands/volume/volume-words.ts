@@ -22,6 +22,9 @@ export const attachmentModes = enumWords<AttachmentMode>(AttachmentMode, "ATTACH
 export const volumeName = ({ namespace, id }: { readonly namespace: string; readonly id: string }): string =>
   `${namespace}/${id}`;
 
+/** As other commands take it. */
+export const volumeNames = (volume: Volume | undefined): readonly string[] => (volume === undefined ? [] : [volume.id]);
+
 export const capabilityWords = (capability: VolumeCapability): string =>
   [
     attachmentModes.of(capability.attachmentMode),
