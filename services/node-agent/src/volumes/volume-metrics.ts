@@ -1,6 +1,6 @@
 /** What /metrics tells of the volumes: each order with its plugin, operation and end; what waits; what is mounted; what ails. */
 import type { Clock } from "@holdfast/shared/async/clock";
-import type { Metrics } from "@holdfast/shared/metrics";
+import type { GaugeMetric, Metrics } from "@holdfast/shared/metrics";
 import type { ExpandResult, PublishResult, ReleaseResult } from "../domain/answer-types.ts";
 import type { Ledger } from "../ports.ts";
 import type { VolumeManager } from "./volume-manager.ts";
@@ -33,16 +33,21 @@ export function meterVolumes(volumes: VolumeManager, options: VolumeMetricsOptio
       for (const { plugin, operation, count } of open.values()) gauge.set({ plugin, operation }, count);
     },
   });
-  byPlugin(metrics, ledger, "holdfast_staged_volumes", "Volumes that are staged here.", ({ stage }) =>
-    stage.needed && stage.phase !== "unstaged" ? 1 : 0,
-  );
-  byPlugin(
-    metrics,
-    ledger,
-    "holdfast_publications",
-    "Publications that are in the mount table.",
-    ({ claims }) => Object.values(claims).filter(({ phase }) => phase === "published").length,
-  );
+  metrics.gauge({
+    name: "holdfast_staged_volumes",
+    help: "Volumes that are staged here.",
+    labels: ["plugin"],
+    collect: byPlugin(ledger, ({ stage }) => (stage.needed && stage.phase !== "unstaged" ? 1 : 0)),
+  });
+  metrics.gauge({
+    name: "holdfast_publications",
+    help: "Publications that are in the mount table.",
+    labels: ["plugin"],
+    collect: byPlugin(
+      ledger,
+      ({ claims }) => Object.values(claims).filter(({ phase }) => phase === "published").length,
+    ),
+  });
   metrics.gauge({
     name: "holdfast_halted_volumes",
     help: "Volumes that cannot go on now, or whose mounts do not answer.",
@@ -84,26 +89,19 @@ export function meterVolumes(volumes: VolumeManager, options: VolumeMetricsOptio
   };
 }
 
+/** What to collect for a gauge that counts the volumes of each plugin. */
 function byPlugin(
-  metrics: Metrics,
   ledger: Pick<Ledger, "volumes">,
-  name: string,
-  help: string,
   countOf: (volume: ReturnType<Ledger["volumes"]> extends Iterable<infer V> ? V : never) => number,
-): void {
-  metrics.gauge({
-    name,
-    help,
-    labels: ["plugin"],
-    collect(gauge) {
-      const counts = new Map<string, number>();
-      for (const volume of ledger.volumes()) {
-        const { plugin } = volume.ref;
-        counts.set(plugin, (counts.get(plugin) ?? 0) + countOf(volume));
-      }
-      for (const [plugin, count] of counts) gauge.set({ plugin }, count);
-    },
-  });
+) {
+  return (gauge: GaugeMetric<"plugin">): void => {
+    const counts = new Map<string, number>();
+    for (const volume of ledger.volumes()) {
+      const { plugin } = volume.ref;
+      counts.set(plugin, (counts.get(plugin) ?? 0) + countOf(volume));
+    }
+    for (const [plugin, count] of counts) gauge.set({ plugin }, count);
+  };
 }
 
 /** One of a small set of words: reasons and gRPC codes, never what a plugin said. */
