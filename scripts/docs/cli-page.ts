@@ -58,6 +58,8 @@ export const cliPage = (): string => {
     "(`npm run docs`); `holdfast help` and `holdfast <command> --help` say the same.",
     "",
     "In this repository: `node packages/cli/bin/holdfast.mjs`, or `npx holdfast`, after `npm ci` and `npm run generate`.",
+    "Elsewhere: `holdfast` of the package `holdfast`, which `npm run bundle && npm pack ./dist` makes here. It needs Node 24 or newer",
+    "and no other package ([how to install it](operations.md)).",
     "",
     "## For people and for programs",
     "",
