@@ -25,7 +25,7 @@ import {
   stateName,
 } from "../harness/scenario.ts";
 import { until } from "../harness/until.ts";
-import { freePort } from "../support/redis-server.ts";
+import { freePort } from "../support/free-port.ts";
 import { tokenKeyLine } from "../support/token-keys.ts";
 
 const root = process.getuid?.() === 0;

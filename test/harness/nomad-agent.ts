@@ -6,7 +6,7 @@ import { execFile } from "node:child_process";
 import { constants, copyFile, mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
-import { freePort } from "../support/redis-server.ts";
+import { freePort } from "../support/free-port.ts";
 import { endUnder } from "./end-under.ts";
 import { type ManagedProcess, startProcess } from "./managed-process.ts";
 import { until } from "./until.ts";

@@ -1,5 +1,6 @@
 import { until } from "../harness/until.ts";
-import { freePort, type RedisServer, type ServerTls, startRedisServer } from "./redis-server.ts";
+import { freePort } from "./free-port.ts";
+import { type RedisServer, type ServerTls, startRedisServer } from "./redis-server.ts";
 import type { RedisServers } from "./redis-servers.ts";
 
 /**

@@ -1,7 +1,8 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { freePort, launchRedis, type RedisProcess, type RedisServer, startRedisServer } from "./redis-server.ts";
+import { freePort } from "./free-port.ts";
+import { launchRedis, type RedisProcess, type RedisServer, startRedisServer } from "./redis-server.ts";
 import type { RedisServers } from "./redis-servers.ts";
 
 /** A master with two replicas, and three sentinels that watch over them. */

@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { Redis } from "ioredis";
+import { freePort } from "./free-port.ts";
 
 /** A real redis-server of the test's own, on loopback. */
 export interface RedisServer {
@@ -32,23 +31,6 @@ export interface ServerTls {
   readonly cert: string;
   readonly key: string;
 }
-
-/** Below those that the kernel gives to connections that go out: one of these could take it before its server does, or between two lives. */
-const [lowestPort, ports] = [10_000, 22_000];
-
-const isFree = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const probe = createServer();
-    probe.once("error", () => resolve(false));
-    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
-  });
-
-export const freePort = async (): Promise<number> => {
-  for (;;) {
-    const port = lowestPort + randomInt(ports);
-    if (await isFree(port)) return port;
-  }
-};
 
 /** What the controller demands of a server that keeps what it acknowledges. */
 export const durable: Readonly<Record<string, string>> = {

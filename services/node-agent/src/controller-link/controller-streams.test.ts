@@ -8,6 +8,7 @@ import { AccessMode, AttachmentMode } from "@holdfast/shared/gen/holdfast/v1/com
 import { createMemoryLogger } from "@holdfast/shared/log/logger";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startConnectProxy } from "../../../../test/support/connect-proxy.ts";
+import { freePort } from "../../../../test/support/free-port.ts";
 import { startTcpProxy } from "../../../../test/support/tcp-proxy.ts";
 import { type FakeController, startFakeController } from "../testing/fake-controller.ts";
 import { registered, startLink } from "../testing/link-rig.ts";
@@ -238,11 +239,3 @@ test("through an HTTP proxy: it is asked for the controller as the operator wrot
   await registered(link);
   expect(proxy.asked).toEqual(["controllers.cell:7602"]);
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
