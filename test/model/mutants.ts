@@ -103,8 +103,36 @@ const callMutants: readonly ModelMutant[] = [
   {
     name: "an attach is granted without its intent",
     file: `${domain}/claim/grant.ts`,
-    find: "...(standing === undefined && attaching",
-    put: "...(standing !== undefined && attaching",
+    find: "...(attaches ? { intent",
+    put: "...(!attaches ? { intent",
+    within: "relays in short",
+  },
+  {
+    name: "a claim whose permit may have left is given up without its agent",
+    file: `${domain}/attachment/attach-change.ts`,
+    find: "if (mayBeAhead(claim)) return recalled(volume, uid, undefined, at);",
+    put: "",
+    within: "relays in short",
+  },
+  {
+    name: "an attach is undone beside a permit that may have left",
+    file: `${domain}/attachment/attach-change.ts`,
+    find: "if (mayBeAhead(claim)) return recalled(v, claim.uid, failure, at);",
+    put: "",
+    within: "sockets in short",
+  },
+  {
+    name: "an attempt after one whose answer was not stored keeps the permit back",
+    file: "services/controller/src/reconcile/steps/lead-permit.ts",
+    find: "if (unstored) return (found, decide) => decide(leftPerhaps(found, opId));",
+    put: "",
+    within: "relays in short",
+  },
+  {
+    name: "a permit that has left is kept back",
+    file: "services/controller/src/reconcile/steps/lead-permit.ts",
+    find: "const change = decide(found);",
+    put: "const change = decide(keptBack(found, opId, vetting));",
     within: "relays in short",
   },
   {

@@ -16,7 +16,7 @@ import { createCommands } from "./commands/commands.ts";
 import type { ControllerConfig } from "./config.ts";
 import { measureParts } from "./controller-metrics.ts";
 import type { RouteOf } from "./domain/plugin/instance-reach.ts";
-import { formatWithBars } from "./domain/store-format.ts";
+import { formatWithBars, formatWithLeads } from "./domain/store-format.ts";
 import { endOfCalls } from "./end-of-calls.ts";
 import type { FailpointName } from "./failpoints.ts";
 import { wireFeed } from "./feed-wiring.ts";
@@ -161,8 +161,9 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const commands = createCommands(command);
     const basics = { records, plugins, agents, nodes: registry, clock, ids, log, signal: work.signal };
     const bars = (): boolean => store.format() >= formatWithBars;
+    const leads = (): boolean => store.format() >= formatWithLeads;
     const taking = new AbortController();
-    const acting = { ...basics, drivers, lives: own, bars, taking: taking.signal };
+    const acting = { ...basics, drivers, lives: own, bars, leads, taking: taking.signal };
     const reconciler = createReconciler({
       ...acting,
       learned: learnedLimits,

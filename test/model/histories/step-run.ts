@@ -135,6 +135,7 @@ export const stepRun = async (input: StepInput): Promise<StepOutput> => {
     } satisfies Partial<StepDeps["agents"]>),
     clock: only("clock", { now: () => 0 }),
     failpoint: async () => undefined,
+    led: new WeakMap(),
     log: silentLog,
     signal,
   });

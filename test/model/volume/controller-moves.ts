@@ -8,6 +8,8 @@ import type { RunOutput } from "./controller-run.ts";
 import type { GateMoves } from "./gate-moves.ts";
 import type { OneVolumeOptions } from "./model-options.ts";
 import {
+  type AgentOrder,
+  type AgentReply,
   type AgentTask,
   type CallTask,
   type Gate,
@@ -95,7 +97,7 @@ export const createControllerMoves = (
 
   /** What a step comes to before anybody has answered it. */
   const begin = (state: State, n: Number2, step: Step, output: RunOutput, go: Go): void => {
-    const { record, left, backend } = read(state);
+    const { record, left } = read(state);
     const memory = part<Memory>(state, at("memory", n));
     const overtakes = (output.stored?.bars.length ?? 0) > record.bars.length;
     if (overtakes && left.overtakings === 0) return;
@@ -128,30 +130,42 @@ export const createControllerMoves = (
       go(`plan ${step.do}`, `c${n}`, {
         [at("call", n)]: one({ phase: "leaving", step, record: forStep(record, step) }),
       });
-    const { asked: ask } = output;
-    if (ask === undefined) return;
-    const place = places.host + numberOf(ask.node) - 1;
+    if (output.asked !== undefined) ask(state, n, step, record, output.asked, {}, go);
+  };
+
+  /** An order that leaves, and what comes of it. `changed`: what else becomes of the state; the answer is for `step`, or for nobody. */
+  const ask = (
+    state: State,
+    n: Number2,
+    step: Step | undefined,
+    record: PlainRecord,
+    order: AgentOrder,
+    changed: Readonly<Record<number, object>>,
+    go: Go,
+  ): void => {
+    const { left, backend } = read(state);
+    const place = places.host + numberOf(order.node) - 1;
     const host = part<Host>(state, place);
-    const attached = backend.attached.includes(ask.node);
-    const words = `${ask.claim} on ${ask.node}, asked by c${n}`;
-    for (const fate of ask.kind === "permit" && attached ? stageFates : (["done"] as const)) {
-      const { host: after, answer } = handled(host, ask, attached, fate);
-      const task = one<AgentTask>({ phase: "asked", step, record: forStep(record, step), answer });
-      go(`${ask.kind} ${answer}`, words, { [place]: after, [at("agent", n)]: task });
+    const attached = backend.attached.includes(order.node);
+    const words = `${order.claim} on ${order.node}, asked by c${n}`;
+    const heard = (answer: AgentReply): Readonly<Record<number, object>> =>
+      step === undefined
+        ? {}
+        : { [at("agent", n)]: one<AgentTask>({ phase: "asked", step, record: forStep(record, step), answer }) };
+    for (const fate of order.kind === "permit" && attached ? stageFates : (["done"] as const)) {
+      const { host: after, answer } = handled(host, order, attached, fate);
+      go(`${order.kind} ${answer}`, words, { ...changed, [place]: after, ...heard(answer) });
     }
     if (left.unheard !== undefined && left.unheard > 0)
-      go(`${ask.kind} unheard`, words, {
-        [at("agent", n)]: one<AgentTask>({
-          phase: "asked",
-          step,
-          record: forStep(record, step),
-          answer: ask.kind === "permit" ? "uncertain" : "pending",
-        }),
+      go(`${order.kind} unheard`, words, {
+        ...changed,
+        ...heard(order.kind === "permit" ? "uncertain" : "pending"),
         [places.budget]: one({ ...left, unheard: left.unheard - 1 }),
       });
     if (host.late === undefined && left.lateOrders > 0)
-      go(`${ask.kind} delayed`, words, {
-        [place]: one({ ...host, late: ask }),
+      go(`${order.kind} delayed`, words, {
+        ...changed,
+        [place]: one({ ...host, late: order }),
         [places.budget]: one({ ...left, lateOrders: left.lateOrders - 1 }),
       });
   };
@@ -257,12 +271,14 @@ export const createControllerMoves = (
     }
     if (task.phase !== "called") return;
     const { step, call, before, answer, past } = task;
-    const settle = (reply: Reply | GateWord, action: string): void => {
+    const said = call === undefined ? "the question to a gate" : wordsOf(call);
+    const settle = (reply: Reply | GateWord, action: string, known = task.record): void => {
       const output = run({
         issuer,
         step,
         planned: task.record,
         seen: task.record,
+        known,
         past,
         lives: livesOf(task, step),
         stored: record,
@@ -276,12 +292,25 @@ export const createControllerMoves = (
       // An order that was forgotten as stale stays forgotten; any other memory is the memory of now.
       const kept = output.stored === undefined && output.order !== undefined ? { ...output, order } : output;
       const place = call === undefined ? undefined : at("gate", numberOf(call.via));
-      go(action, `c${n}: ${reply} for ${call === undefined ? "the question to a gate" : wordsOf(call)}`, {
-        ...(output.stored === undefined ? {} : { [places.store]: one({ record: output.stored }) }),
+      const over = {
         [at("call", n)]: idle,
-        [at("memory", n)]: remembering(memory, after, kept as RunOutput),
         ...(place === undefined ? {} : { [place]: withoutWaiter(part<Gate>(state, place), issuer) }),
-      });
+      };
+      const next = {
+        ...over,
+        ...(output.stored === undefined ? {} : { [places.store]: one({ record: output.stored }) }),
+        [at("memory", n)]: remembering(memory, after, kept as RunOutput),
+      };
+      const { asked: permit } = output;
+      if (permit === undefined) go(action, `c${n}: ${reply} for ${said}`, next);
+      else {
+        const offer = planOf(after).find((one) => one.do === "offer" && one.uid === permit.claim);
+        const free = part<AgentTask>(state, at("agent", n)).phase === undefined;
+        ask(state, n, free ? offer : undefined, after, permit, next, go);
+        ask(state, n, undefined, record, permit, over, go);
+      }
+      // What this controller knows of the record by now lets a permit leave, or not.
+      if (known === task.record && step.do === "attach") settle(reply, action, record);
     };
     if (answer !== undefined) settle(answer, "take an answer");
     if (call === undefined) go("lose an answer", `c${n}`, { [at("call", n)]: idle });

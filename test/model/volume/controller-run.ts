@@ -2,7 +2,7 @@
  * One run of a step of the controller, by the product's own code from the turn of the call to the stored answer.
  *
  * N1 A run ends at its first commit, where it waits for its call to leave, where its call has left, or where it has asked an agent: whatever
- * happens then happens to a state between two runs. N2 A commit is over the record that the store has, as after a conflict. N3 The clock
+ * happens then happens to a state between two runs. What leaves beside a commit leaves whether that commit is made or not. N2 A commit is over the record that the store has, as after a conflict. N3 The clock
  * stands still: a wait that may be over is a run of its own, with `patient`.
  */
 import { setImmediate as turn } from "node:timers/promises";
@@ -60,6 +60,8 @@ export interface RunInput {
   readonly stored: PlainRecord;
   /** As the store had it when the call left, of a run to an answer. */
   readonly seen?: PlainRecord;
+  /** As this controller knows it when the call is answered; absent: as it was planned from. */
+  readonly known?: PlainRecord;
   readonly order: ModelOrder | undefined;
   readonly unstored: string | undefined;
   /** A commit of this step that was made before. */
@@ -118,6 +120,7 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
   const { issuer, step, seat, lives, patient, drives = true, until } = input;
   const planned = wholeRecord(input.planned);
   const stored = wholeRecord(input.stored);
+  const known = input.known?.gone ? undefined : wholeRecord(input.known ?? input.planned);
   const seenPlain = input.seen ?? input.stored;
   const seen = seenPlain.gone ? undefined : wholeRecord(seenPlain);
   let { order } = input;
@@ -208,7 +211,10 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
       await commit((volume, moment) => decide([volume], moment)[0], options.settles),
     ],
     changeOwning: (_: unknown, __: unknown, decide: Decide, options: Options) => commit(decide, options.settles),
-    recent: async () => ({ volume: planned, rev: 1 }),
+    recent: async () => {
+      const volume = output.left === undefined ? planned : known;
+      return volume && { volume, rev: 1 };
+    },
     current: async () => seen && { volume: seen, rev: 1 },
     get: async () => seen && { volume: seen, rev: 1 },
     orders: {
@@ -282,17 +288,22 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
       bars: () => true,
     },
     wakeLater: () => undefined,
+    led: new WeakMap(),
+    leads: () => true,
+    sent: async () => undefined,
     unstored,
     log,
     signal,
   });
 
   let failed: unknown;
-  const running = runStep(deps, step, { volume: planned, vetting: { gen: 1, uid: "" }, traceId: undefined }).catch(
-    (error: unknown) => {
-      failed = error;
-    },
-  );
+  const running = runStep(deps, step, {
+    volume: planned,
+    vetting: { gen: 1, uid: "vetting-1" },
+    traceId: undefined,
+  }).catch((error: unknown) => {
+    failed = error;
+  });
   await Promise.race([running, turn()]);
   if (failed !== undefined && !(failed instanceof Error && "reason" in failed)) throw failed;
   const left = unstored.get(key);

@@ -108,12 +108,15 @@ export const recordFor = (record: PlainRecord, step: Step): PlainRecord => {
   const bar = "bar" in step ? record.bars.find(({ opId }) => opId === step.bar) : undefined;
   if (bar !== undefined) return { ...record, claims: {} };
   const node = "node" in step ? step.node : "";
-  const { [uid]: claim } = record.claims;
   const { [node]: attachment } = record.attachments;
+  // The answer of an attach is for all claims of the pair.
+  const claims = Object.entries(record.claims).filter(
+    ([name, claim]) => name === uid || (step.do === "attach" && claim.node === node),
+  );
   return {
     ...record,
     bars: [],
-    claims: claim === undefined ? {} : { [uid]: claim },
+    claims: Object.fromEntries(claims),
     attachments: attachment === undefined ? {} : { [node]: attachment },
   };
 };

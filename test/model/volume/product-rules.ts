@@ -62,8 +62,8 @@ export const createProductRules = () => {
   const run = (input: RunInput): RunOutput => {
     const { issuer, step, planned, stored, order, unstored, seat, patient, until } = input;
     const orderId = order === undefined ? "" : idOf(order);
-    const { seen = stored, past, lives, drives = true } = input;
-    const ids = `${idOf(step)}|${idOf(planned)}|${idOf(stored)}|${idOf(seen)}|${past === undefined ? "" : idOf(past)}|${orderId}`;
+    const { seen = stored, known = planned, past, lives, drives = true } = input;
+    const ids = `${idOf(step)}|${idOf(planned)}|${idOf(stored)}|${idOf(seen)}|${idOf(known)}|${past === undefined ? "" : idOf(past)}|${orderId}`;
     const gatesKnown = `${seat?.gate ?? seat?.via}|${[...lives.values()].map(({ gate }) => gate).join()}|${lives.size}`;
     const key = `${issuer}|${ids}|${unstored ?? ""}|${gatesKnown}|${patient}|${drives}|${until}`;
     return asked(runs, key, async () => sharedOutput(await controllerRun(input)));

@@ -198,6 +198,7 @@ export const startControllerLife = async (deps: ControllerLifeDeps) => {
     tracing,
     log,
     signal,
+    sent: async () => undefined,
   };
   const reconciler = createReconciler(acting);
   const audit = createAuditRecords({ store, ids });

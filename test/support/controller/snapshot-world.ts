@@ -276,6 +276,7 @@ export const createSnapshotWorld = async (
       log,
       signal,
       failpoint,
+      sent: async () => undefined,
       tracing,
     };
     const reconciler = createReconciler(work);

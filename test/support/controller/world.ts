@@ -287,6 +287,7 @@ export const createWorld = async (
       log,
       signal,
       failpoint,
+      sent: async () => undefined,
     });
     if (drivers !== undefined)
       runChangeFeed({

@@ -5,7 +5,8 @@
  * Format 3: records of volumes, snapshots and groups with bars, which earlier releases neither keep nor heed.
  * Format 4: quotas of namespaces, which earlier releases do not count for; volumes restored as a set, of which those do not take back
  * the others when one fails; pools of attach slots, which those do not compare; grants of schedulers, tokens of nodes and denied
- * certificates, of which those know no kind.
+ * certificates, of which those know no kind; claims whose permit may have left before they were offered, which those give up without a word
+ * of the agent.
  */
 export interface StoreFormats {
   readonly oldest: number;
@@ -29,6 +30,9 @@ export const formatWithGrants = 4;
 
 /** A store of this format and of later ones may have tokens of nodes and denied certificates. */
 export const formatWithTrust = 4;
+
+/** In a store of this format and of later ones permits leave ahead. */
+export const formatWithLeads = 4;
 
 /** Volumes are restored as a set in a store of this format and of later ones. */
 export const formatWithRestores = 4;

@@ -6,6 +6,7 @@ export const reconcileFailpoints = [
   "controller.delete.after-call",
   "controller.attach.after-commit",
   "controller.attach.after-call",
+  "controller.attach.after-lead",
   "controller.offer.after-commit",
   "controller.offer.after-call",
   "controller.release.after-commit",

@@ -12,6 +12,7 @@ import {
   step,
   withoutIntent,
 } from "../claim/claim-step.ts";
+import { attachedBy, mayBeAhead } from "../claim/permit-ahead.ts";
 import { doubted } from "../doubt.ts";
 import type { Moment } from "../moment.ts";
 import { followOf, owes } from "../obligation/obligation.ts";
@@ -32,12 +33,7 @@ const attached = (
   secretRef: string | undefined,
 ): Change => {
   const { node } = attachment;
-  const held: Attachment = {
-    ...attachment,
-    state: "ATTACHED",
-    publishContext,
-    ...(secretRef === undefined ? {} : { secretRef }),
-  };
+  const held = attachedBy(attachment, publishContext, secretRef);
   const holding = withoutIntent({ ...volume, attachments: { ...volume.attachments, [node]: held } }, node);
   return foldChanges(holding, claimsIn(holding, node, "ATTACHING"), (v, claim) =>
     claim.goal === "released" ? giveUpAttach(v, claim.uid, at) : step(v, claim.uid, "attached", at, (c) => c),
@@ -78,11 +74,9 @@ export const attachAnswered = (
   const { failure } = outcome;
   switch (follow) {
     case "failed":
-      return attachFailed(volume, node, failure, at);
+      return keeps(volume, node) ? attachUndone(volume, node, failure, at) : attachFailed(volume, node, failure, at);
     case "undo":
-      return foldChanges(volume, claimsIn(volume, node, "ATTACHING"), (v, claim) =>
-        attachOwed(v, claim.uid, failure, at),
-      );
+      return attachUndone(volume, node, failure, at);
     case "paused":
       return attachPaused(volume, attachment, failure, at);
     // RESOURCE_EXHAUSTED was answered: other nodes of the volume do not wait, and the doubt stays with the attachment (I5).
@@ -92,6 +86,28 @@ export const attachAnswered = (
       return triedAgain(doubted(volume, at), node, failure, at);
   }
 };
+
+/** PA3: an agent may have a permit for the attachment. */
+const mayBeUsed = (claim: Claim): boolean =>
+  mayBeAhead(claim) || (claim.state !== "ATTACHING" && claim.state !== "DETACHING");
+
+const keeps = (volume: VolumeRecord, node: string): boolean => claimsOn(volume, node).some(mayBeUsed);
+
+/** It is not possible, and an attempt may have done it: the claims that wait for it are over, and so is it once no agent may use it. */
+const attachUndone = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change => {
+  const kept = keeps(volume, node);
+  return foldChanges(volume, claimsIn(volume, node, "ATTACHING"), (v, claim) => {
+    if (mayBeAhead(claim)) return recalled(v, claim.uid, failure, at);
+    return kept ? step(v, claim.uid, "attach_refused", at, failing(failure)) : attachOwed(v, claim.uid, failure, at);
+  });
+};
+
+/** PA3: its agent is asked to let go of what it may have. */
+const recalled = (volume: VolumeRecord, uid: string, failure: Failure | undefined, at: Moment): Change =>
+  step(volume, uid, "recalled", at, (c) => ({
+    ...(failure === undefined ? c : failing(failure)(c)),
+    goal: "released",
+  }));
 
 /** The same call again for every claim that still waits for it, and the undo of those that nobody wants any more. */
 const triedAgain = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change =>
@@ -111,16 +127,17 @@ export const attachAbandoned = (volume: VolumeRecord, uid: string, at: Moment): 
 /** Claims of the node that stay with the attachment when `uid` gives it up. */
 const staying = (volume: VolumeRecord, uid: string, node: string): boolean =>
   claimsOn(volume, node).some(
-    (c) => c.uid !== uid && c.state !== "DETACHING" && !(c.state === "ATTACHING" && c.goal === "released"),
+    (c) => c.uid !== uid && (mayBeUsed(c) || (c.state === "ATTACHING" && c.goal === "active")),
   );
 
 /**
- * A claim that was never offered lets go of its attachment: while others stay with it, it just ends. When nobody does, all that
+ * A claim that was never offered lets go of its attachment, or has its permit recalled: while others stay with it, it just ends. When nobody does, all that
  * gave it up owe its undo together, or the detach of one would take the attachment from under the others (I6).
  */
 const giveUpAttach = (volume: VolumeRecord, uid: string, at: Moment): Change => {
   const claim = volume.claims[uid];
   if (claim?.state !== "ATTACHING") return noChange(volume);
+  if (mayBeAhead(claim)) return recalled(volume, uid, undefined, at);
   return staying(volume, uid, claim.node)
     ? endClaim(volume, claim, finalState(claim), at.now)
     : foldChanges(volume, claimsIn(volume, claim.node, "ATTACHING"), (v, other) =>

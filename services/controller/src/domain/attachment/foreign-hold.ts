@@ -16,7 +16,7 @@ export const living = (held: readonly Held[]): readonly Held[] => held.filter(({
 /**
  * How a hold stands to the record of its volume. An epoch proves nothing of a claim that the record does not name: a store that was
  * rolled back gives the same epochs again. A claim that is ATTACHING was offered by a store that has lost it: its attach is undone
- * without a word of the agent.
+ * without a word of the agent, unless its permit may have left ahead (PA3).
  */
 export const judgeHold = (
   volume: VolumeRecord,
@@ -25,7 +25,7 @@ export const judgeHold = (
   const claim = volume.claims[claimUid];
   if (claim === undefined) return "unnamed";
   if (compareEpochs(epoch, claim.epoch ?? zeroEpoch) > 0) return "newer";
-  if (claim.state === "ATTACHING") return "newer";
+  if (claim.state === "ATTACHING") return claim.ahead === undefined ? "newer" : "held";
   return claim.state === "DETACHING" ? "over" : "held";
 };
 

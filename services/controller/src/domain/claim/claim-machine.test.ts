@@ -14,6 +14,7 @@ const order = [
   "attach_refused",
   "attach_owed",
   "attach_unknown",
+  "recalled",
   "published",
   "not_mounted",
   "permit_refused",
@@ -28,15 +29,15 @@ const order = [
 ] as const;
 
 const expected: Record<string, string> = {
-  QUEUED: "ATTACHING OFFERED x . . . . . . . . . x . . . . x",
-  ATTACHING: ". . . OFFERED x DETACHING = . . . . . = . . . . DETACHING",
-  OFFERED: ". . . . . . . ACTIVE > RELEASING = . RELEASING > . . . >",
-  ACTIVE: ". . . . . . . = > = = = RELEASING > . . . >",
-  RELEASING: ". . . . . . . . > . . . = > = . . >",
-  DETACHING: ". . . . . . . . . . . . = . . x = =",
-  RELEASED: ". . . . . . . . . . . . . . . . . .",
-  FAILED: ". . . . . . . . . . . . . . . . . .",
-  FENCED: ". . . . . . . . . . . . . . . . . .",
+  QUEUED: "ATTACHING OFFERED x . . . . . . . . . . x . . . . x",
+  ATTACHING: ". . . OFFERED x DETACHING = RELEASING . . . . . = . . . . DETACHING",
+  OFFERED: ". . . . . . . . ACTIVE > RELEASING = . RELEASING > . . . >",
+  ACTIVE: ". . . . . . . . = > = = = RELEASING > . . . >",
+  RELEASING: ". . . . . . . . . > . . . = > = . . >",
+  DETACHING: ". . . . . . . . . . . . . = . . x = =",
+  RELEASED: ". . . . . . . . . . . . . . . . . . .",
+  FAILED: ". . . . . . . . . . . . . . . . . . .",
+  FENCED: ". . . . . . . . . . . . . . . . . . .",
 };
 
 const words: Record<string, string> = { ".": "ignore", "=": "stay", ">": "leave", x: "end" };

@@ -75,10 +75,11 @@ const leave = (volume: VolumeRecord, claim: Claim, at: Moment): Change => {
   return { volume: after, ended: [], notes: [claimNote(after, next)] };
 };
 
-/** A claim that moved on starts its next effect with a fresh count and no block. */
+/** A claim that moved on starts its next effect with a fresh count and no block; where its permit is, its state tells again. */
 export const clean = (claim: Claim): Claim => {
-  if (claim.blocked === undefined && claim.call === undefined) return { ...claim, attempts: noAttempts };
-  const { blocked: _b, call: _c, ...rest } = claim;
+  if (claim.blocked === undefined && claim.call === undefined && claim.ahead === undefined)
+    return { ...claim, attempts: noAttempts };
+  const { blocked: _b, call: _c, ahead: _a, ...rest } = claim;
   return { ...rest, attempts: noAttempts };
 };
 

@@ -69,6 +69,8 @@ export interface Claim extends ClaimKey, VolumeUse {
   readonly epoch?: Epoch;
   /** Of the node when the claim was granted. Absent before the grant, and in older records. */
   readonly nodeEpoch?: number;
+  /** While ATTACHING: the intent whose answer may have let the permit leave before it was stored. See permit-ahead.ts. */
+  readonly ahead?: string;
   /** Orders the queue: the same order on every volume, so that two sets cannot wait for each other. */
   readonly ticket: string;
   /** QUEUED only until here, then FAILED(QUEUE_TIMEOUT). */

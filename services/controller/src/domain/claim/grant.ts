@@ -245,15 +245,18 @@ export const grant = (volume: VolumeRecord, uid: string, facts: GrantFacts, at: 
   const attaching = attachment.state === "ATTACHING";
   const cell = claimMachine[claim.state][attaching ? "grant_attach" : "grant_offer"];
   if (cell !== "ATTACHING" && cell !== "OFFERED") return noChange(volume);
-  const next: Claim = { ...claim, state: cell, epoch, nodeEpoch: facts.nodeEpoch };
+  const attaches = standing === undefined && attaching;
+  const next: Claim = {
+    ...claim,
+    ...{ state: cell, epoch, nodeEpoch: facts.nodeEpoch },
+    ...(attaches ? { ahead: at.opId } : {}), // PA1
+  };
   const after = withClaim(
     {
       ...volume,
       epoch,
       attachments: { ...volume.attachments, [claim.node]: attachment },
-      ...(standing === undefined && attaching
-        ? { intent: { op: "attach", node: claim.node, epoch, issuer: at.issuer, opId: at.opId } }
-        : {}),
+      ...(attaches ? { intent: { op: "attach", node: claim.node, epoch, issuer: at.issuer, opId: at.opId } } : {}),
     },
     next,
     at.now,

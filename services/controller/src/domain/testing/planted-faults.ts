@@ -1,11 +1,20 @@
 import { type Change, endClaim, noChange, withoutKey } from "../change.ts";
 import type { Claim } from "../claim/claim.ts";
-import type { VolumesByKey } from "../claim/claim-set-change.ts";
 import { startDetach } from "../claim/claim-step.ts";
 import type { Moment } from "../moment.ts";
-import type { Failed, Outcome } from "../outcome.ts";
 import type { Step } from "../steps.ts";
-import type { Intent, VolumeRecord } from "../volume/volume.ts";
+import type { VolumeRecord } from "../volume/volume.ts";
+import {
+  blindTo,
+  certain,
+  done,
+  grantOver,
+  idle,
+  isForNow,
+  refusedOver,
+  unmarked,
+  withoutDoubt,
+} from "./blind-decisions.ts";
 import { domainRules, type Rules } from "./world-rules.ts";
 
 /** A decision that is wrong in one way, and the invariants that this breaks. */
@@ -15,66 +24,7 @@ export interface PlantedFault {
   readonly rules: Partial<Rules>;
 }
 
-const { grantSet, permitFor, planSteps } = domainRules;
-
-type Hidden = Readonly<Record<string, Claim>>;
-
-/** Decides as if only some claims were there, and puts the others back. */
-const blindTo = (
-  volume: VolumeRecord,
-  seen: (claim: Claim) => boolean,
-  decide: (volume: VolumeRecord) => Change,
-): Change => {
-  const entries = Object.entries(volume.claims);
-  const hidden: Hidden = Object.fromEntries(entries.filter(([, claim]) => !seen(claim)));
-  const shown = { ...volume, claims: Object.fromEntries(entries.filter(([, claim]) => seen(claim))) };
-  const change = decide(shown);
-  if (change.volume === null) return change;
-  return change.volume === shown
-    ? noChange(volume)
-    : { ...change, volume: { ...change.volume, claims: { ...hidden, ...change.volume.claims } } };
-};
-
-const certain = (volume: VolumeRecord, intent: (intent: Intent) => Intent): VolumeRecord =>
-  volume.intent === undefined ? volume : { ...volume, intent: intent(volume.intent) };
-
-const withoutDoubt = ({ uncertainSince: _forgotten, ...intent }: Intent): Intent => intent;
-
-const done = { kind: "done", value: undefined } as const;
-const isForNow = (outcome: Outcome<unknown>): outcome is Failed =>
-  outcome.kind === "refused" && outcome.failure.advice === "block";
-
-/** A final refusal of an attach, over an intent that was changed first. */
-const refusedOver =
-  (change: (intent: Intent, at: Moment) => Intent): Rules["attachAnswered"] =>
-  (volume, node, outcome, at) => {
-    const final = outcome.kind === "refused" && !isForNow(outcome);
-    return domainRules.attachAnswered(final ? certain(volume, (i) => change(i, at)) : volume, node, outcome, at);
-  };
-
-const idle = ({ intent: _ignored, ...volume }: VolumeRecord): VolumeRecord => volume;
-
-/** Each member granted over a record that was changed first. */
-const grantOver =
-  (change: (volume: VolumeRecord, mine: ReadonlySet<string>) => VolumeRecord): Rules["grantSet"] =>
-  (volumes, members, factsOf, at) => {
-    const mine = new Set(members.map((m) => m.uid));
-    const others = new Map(
-      [...volumes].map(([key, v]) => [key, Object.entries(v.claims).filter(([uid]) => !mine.has(uid))]),
-    );
-    const seen: VolumesByKey = new Map([...volumes].map(([key, v]) => [key, change(v, mine)]));
-    const { changes, ...rest } = grantSet(seen, members, factsOf, at);
-    const back = [...changes].map(([key, c]): [string, Change] => [
-      key,
-      c.volume === null
-        ? c
-        : {
-            ...c,
-            volume: { ...c.volume, claims: { ...Object.fromEntries(others.get(key) ?? []), ...c.volume.claims } },
-          },
-    ]);
-    return { changes: new Map(back), ...rest };
-  };
+const { permitFor, planSteps } = domainRules;
 
 const dropAttach = (volume: VolumeRecord, claim: Claim, at: Moment): Change => {
   const { intent: _dropped, ...rest } = volume;
@@ -183,7 +133,18 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     fault: "what a dead controller may have attached is forgotten",
     breaks: ["I5"],
-    rules: { attachAnswered: refusedOver((i, at) => ({ ...i, issuer: at.issuer })) },
+    rules: {
+      attachAnswered: (volume, ...answer) =>
+        refusedOver((i, at) => ({ ...i, issuer: at.issuer }))(unmarked(volume), ...answer),
+    },
+  },
+  {
+    fault: "a permit that may have left ahead is not recalled",
+    breaks: ["I2", "I5"],
+    rules: {
+      attachAnswered: (volume, ...answer) => domainRules.attachAnswered(unmarked(volume), ...answer),
+      attachAbandoned: (volume, ...asked) => domainRules.attachAbandoned(unmarked(volume), ...asked),
+    },
   },
   {
     fault: "an attach without certain answer leaves no doubt",

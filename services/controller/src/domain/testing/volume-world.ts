@@ -9,9 +9,10 @@ import { type BackendCall, createModelBackend } from "./model-backend.ts";
 import { createModelNode, type ReleaseFate, type ReleaseOrder } from "./model-node.ts";
 import { createAnswers } from "./world-answers.ts";
 import { checkWorld, violated } from "./world-checks.ts";
+import type { Luck, Message } from "./world-permits.ts";
 import { createWorldRecord } from "./world-record.ts";
 import type { Rules } from "./world-rules.ts";
-import { createWorldSteps, goodLuck, type InFlight, type Luck, type Message } from "./world-steps.ts";
+import { createWorldSteps, goodLuck, type InFlight } from "./world-steps.ts";
 
 export interface VolumeWorldOptions {
   readonly rules: Rules;

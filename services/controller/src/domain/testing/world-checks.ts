@@ -1,6 +1,7 @@
 import type { AccessMode, AttachmentMode } from "@holdfast/model/access";
 import { compareEpochs } from "@holdfast/model/epoch";
 import type { ClaimState } from "../claim/claim.ts";
+import { mayBeAhead } from "../claim/permit-ahead.ts";
 import type { Attachment, VolumeRecord } from "../volume/volume.ts";
 import type { BackendCall, ModelBackend } from "./model-backend.ts";
 import type { ModelNode } from "./model-node.ts";
@@ -37,16 +38,17 @@ const allowed: Record<AccessMode, { readonly nodes: number; readonly users: numb
 };
 
 /** What of an attachment each state of a claim on its node has to find there. */
-const attachmentFor: Record<ClaimState, Attachment["state"] | undefined> = {
-  QUEUED: undefined,
-  ATTACHING: "ATTACHING",
-  OFFERED: "ATTACHED",
-  ACTIVE: "ATTACHED",
-  RELEASING: "ATTACHED",
-  DETACHING: "DETACHING",
-  RELEASED: undefined,
-  FAILED: undefined,
-  FENCED: undefined,
+const attachmentFor: Record<ClaimState, readonly Attachment["state"][]> = {
+  QUEUED: [],
+  ATTACHING: ["ATTACHING"],
+  OFFERED: ["ATTACHED"],
+  ACTIVE: ["ATTACHED"],
+  // A permit that may have left ahead is recalled before the attach has ended.
+  RELEASING: ["ATTACHED", "ATTACHING"],
+  DETACHING: ["DETACHING"],
+  RELEASED: [],
+  FAILED: [],
+  FENCED: [],
 };
 
 export const violated = (id: string, what: string): Error => new Error(`[${id}] ${what}`);
@@ -67,7 +69,7 @@ const compatible = (what: string, uses: readonly Use[]): void => {
 };
 
 const checkUses = ({ volume, backend, nodes }: WorldView): void => {
-  const claims = Object.values(volume?.claims ?? {}).filter((c) => attachmentFor[c.state] !== undefined);
+  const claims = Object.values(volume?.claims ?? {}).filter((c) => attachmentFor[c.state].length > 0);
   compatible("claims hold", claims);
   const mounts = nodes.flatMap((node) => node.mounts().map((mount) => ({ ...mount, node: node.name })));
   compatible("mounts", mounts);
@@ -83,7 +85,7 @@ const checkMounts = ({ volume, backend, nodes }: WorldView): void => {
       const claim = volume?.uid === volumeUid ? volume.claims[claimUid] : undefined;
       if (volume === undefined || claim === undefined || claim.node !== node.name)
         throw violated("I5", `${claimUid} is mounted on ${node.name} and no claim owns the mount`);
-      if (attachmentFor[claim.state] !== "ATTACHED")
+      if (!attachmentFor[claim.state].includes("ATTACHED") && !mayBeAhead(claim))
         throw violated("I5", `${claimUid} is mounted on ${node.name} while its claim is ${claim.state}`);
       if (claim.epoch === undefined || compareEpochs(claim.epoch, epoch) !== 0)
         throw violated("I3", `${claimUid} is mounted under another epoch than its record's`);
@@ -135,13 +137,13 @@ const checkRecord = (volume: VolumeRecord): void => {
       throw violated("I3", `${claim.uid} is ${claim.state} without an epoch`);
     if (claim.epoch !== undefined && compareEpochs(claim.epoch, volume.epoch) > 0)
       throw violated("I3", `${claim.uid} has an epoch that the volume never gave`);
-    if (wanted !== undefined && has !== wanted)
+    if (wanted.length > 0 && (has === undefined || !wanted.includes(has)))
       throw violated("I6", `${claim.uid} is ${claim.state} on ${claim.node}, whose attachment is ${has}`);
   }
   const epochs = claims.flatMap((c) => (c.epoch === undefined ? [] : [`${c.epoch.gen}.${c.epoch.ctr}`]));
   if (new Set(epochs).size !== epochs.length) throw violated("I3", "two grants have one epoch");
   for (const { node, state, paused } of Object.values(volume.attachments)) {
-    if (!claims.some((c) => c.node === node && attachmentFor[c.state] !== undefined))
+    if (!claims.some((c) => c.node === node && attachmentFor[c.state].length > 0))
       throw violated("I5", `the attachment to ${node} has no claim`);
     if (paused !== undefined && (state !== "ATTACHING" || intent?.node === node))
       throw violated("I4", `the attach of ${node} is paused while it is ${state}, or has its intent`);

@@ -13,6 +13,7 @@ import {
 } from "../claim/claim-change.ts";
 import { expireSet, grantSet, spreadFailure } from "../claim/claim-set-change.ts";
 import { permitFor } from "../claim/permit.ts";
+import { claimAhead, keptBack, permitAhead } from "../claim/permit-ahead.ts";
 import { planSteps } from "../steps.ts";
 import { createAnswered, deleteAnswered, deleteWanted } from "../volume/volume-change.ts";
 
@@ -21,6 +22,7 @@ export const domainRules = {
   attachAbandoned,
   attachAnswered,
   attachResumed,
+  claimAhead,
   createAnswered,
   deleteAnswered,
   deleteWanted,
@@ -28,8 +30,10 @@ export const domainRules = {
   detachStarted,
   expireSet,
   grantSet,
+  keptBack,
   notMounted,
   offerAgain,
+  permitAhead,
   permitFor,
   permitRefused,
   planSteps,

@@ -1,33 +1,18 @@
-import { compareEpochs, oldestEpoch } from "@holdfast/model/epoch";
 import type { GrantFacts } from "../claim/grant.ts";
 import { queueOf } from "../claim/grant.ts";
 import type { PublishAnswer, ReleaseAnswer } from "../claim/permit.ts";
 import { isDoubtful } from "../doubt.ts";
 import type { Step } from "../steps.ts";
 import type { VolumeRecord } from "../volume/volume.ts";
-import type { BackendCall, CallFate, ModelBackend } from "./model-backend.ts";
-import type { ModelNode, PermitOrder, PublishFate, ReleaseFate, ReleaseOrder } from "./model-node.ts";
+import type { BackendCall, ModelBackend } from "./model-backend.ts";
+import type { ModelNode, PermitOrder, ReleaseOrder } from "./model-node.ts";
 import type { Answers, Decision } from "./world-answers.ts";
 import { violated } from "./world-checks.ts";
+import { createWorldPermits, type Luck, lostPermit, type Message } from "./world-permits.ts";
 import type { WorldRecord } from "./world-record.ts";
 import type { Rules } from "./world-rules.ts";
 
-/** The way of a message to an agent and of its answer back. */
-export const routes = ["direct", "answer-lost", "delayed", "twice"] as const;
-
-export interface Luck {
-  readonly call: CallFate;
-  readonly late: boolean;
-  readonly publish: PublishFate;
-  readonly release: ReleaseFate;
-  readonly route: (typeof routes)[number];
-}
-
 export const goodLuck: Luck = { call: "done", late: false, publish: "done", release: "done", route: "direct" };
-
-export type Message =
-  | { readonly kind: "permit"; readonly node: string; readonly order: PermitOrder }
-  | { readonly kind: "release"; readonly node: string; readonly order: ReleaseOrder };
 
 /** A step whose call has left and whose answer is not stored. */
 export interface InFlight {
@@ -50,6 +35,9 @@ export interface WorldStepsDeps {
   readonly underway: Message[];
 }
 
+/** Of the store, which is never lost here. */
+const vetting = { gen: 1, uid: "" };
+
 const uidsIn = (volume: VolumeRecord, node: string, state: string): readonly string[] =>
   Object.values(volume.claims).flatMap((c) => (c.node === node && c.state === state ? [c.uid] : []));
 
@@ -63,6 +51,7 @@ const eventOf = {
 /** The reconciler's steps: what is done, and what is asked for first. True or a flight = something happened. */
 export const createWorldSteps = (deps: WorldStepsDeps) => {
   const { record, rules, answers, backend, nodeOf, underway } = deps;
+  const { handlePermit, push } = createWorldPermits(deps);
 
   const requireIntent = (volume: VolumeRecord, op: BackendCall["op"], node?: string): void => {
     if (volume.intent?.op !== op || volume.intent.node !== node)
@@ -86,10 +75,14 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
     requireIntent(volume, "attach", node);
     if (volume.attachments[node]?.state !== "ATTACHING") throw violated("I4", `no attachment for ${node} is recorded`);
     const call = backend.begin({ op: "attach", externalId: volume.externalId, node }, luck.call, luck.late);
+    const { opId = "", issuer } = volume.intent ?? {};
+    /** The attempt is the first one of its intent in this life: no answer of it was lost. */
+    const first = issuer === record.moment().issuer;
     return flight(
       step,
       () => {
         const outcome = call.finish();
+        const leads = first && outcome.kind === "done" && lead(opId, luck);
         const doubt = volume.intent !== undefined && isDoubtful(volume.intent, record.moment());
         const refusal = doubt ? "attach_owed" : "attach_refused";
         const event =
@@ -101,10 +94,29 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
                 ? "attach_paused"
                 : refusal;
         const waiting = uidsIn(record.current() ?? volume, node, "ATTACHING");
-        return record.changeWithSet(event, waiting, answers.ofLife(volume.uid, answers.attached(node, outcome)));
+        const attached = answers.attached(node, outcome);
+        const decide: Decision = (v, at) => attached(first && !leads ? rules.keptBack(v, opId, vetting) : v, at);
+        return record.changeWithSet(event, waiting, answers.ofLife(volume.uid, decide));
       },
-      call.abandon,
+      () => {
+        // The controller may end between what leaves and the commit beside it.
+        if (first && luck.route === "answer-lost" && call.finish().kind === "done") lead(opId, luck);
+        else call.abandon();
+      },
     );
+  };
+
+  /** The permit leaves with the answer of the attach. False: it does not. */
+  const lead = (opId: string, luck: Luck): boolean => {
+    const volume = record.current();
+    const claim = volume?.intent?.opId === opId ? rules.claimAhead(volume, opId, vetting) : undefined;
+    if (volume === undefined || claim?.goal !== "active" || !deps.gateOpen() || !deps.nodeReady(claim.node))
+      return false;
+    const host = nodeOf(claim.node);
+    const permit = rules.permitAhead(volume, claim, { publishContext: {} }, host.nodeEpoch());
+    if (permit === undefined) return false;
+    push(permit, luck);
+    return true;
   };
 
   const detach = (step: Step & { do: "detach" }, volume: VolumeRecord, luck: Luck): InFlight | boolean => {
@@ -146,27 +158,6 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
     );
   };
 
-  /** What a fresh order finds at its agent: never locked out by its own floor, and nothing remembered that the floor covers. */
-  const checkFloor = (host: ModelNode, order: PermitOrder, answer: PublishAnswer, isNew: boolean): void => {
-    if (answer.kind === "refused" && answer.reason === "FLOOR")
-      throw violated("I6", `the living grant of ${order.claimUid} is below the floor of ${host.name}`);
-    const dead = host.dead(order.volumeUid);
-    const living = Object.values(record.current()?.claims ?? {}).flatMap((c) =>
-      c.node === host.name && c.epoch !== undefined ? [c.epoch] : [],
-    );
-    const oldest = oldestEpoch(living);
-    if (!isNew || oldest === undefined || answer.kind === "refused" || answer.kind === "not-mounted") return;
-    if (dead.some((d) => !d.late && compareEpochs(d.epoch, oldest) < 0))
-      throw violated("I6", `the floor of ${host.name} lets its dead epochs grow without end`);
-  };
-
-  const handlePermit = (host: ModelNode, order: PermitOrder, luck: Luck, fresh: boolean): PublishAnswer => {
-    const isNew = !host.held(order.volumeUid).some((h) => h.claimUid === order.claimUid);
-    const answer = host.publish(order, luck.publish);
-    if (fresh) checkFloor(host, order, answer, isNew);
-    return answer;
-  };
-
   /** The life of a node as it was known when the order left: an answer that is stored later must not look younger. */
   const lifeOf = (host: ModelNode) => ({ bootId: host.bootId(), journalUid: host.journalUid() });
 
@@ -188,23 +179,9 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
     const permit = rules.permitFor(volume, claim, host.nodeEpoch());
     if (permit === undefined) return false;
     if (volume.attachments[node]?.state !== "ATTACHED") throw violated("I4", `${uid} is offered before it is attached`);
-    const { accessMode, attachmentMode, readOnly } = claim;
-    const { nodeEpoch, epoch, oldestLiveEpoch } = permit;
-    const order: PermitOrder = {
-      volumeUid: volume.uid,
-      claimUid: uid,
-      nodeEpoch,
-      epoch,
-      oldestLiveEpoch,
-      accessMode,
-      attachmentMode,
-      readOnly,
-    };
-    if (luck.route === "delayed" || luck.route === "twice") underway.push({ kind: "permit", node, order });
     const life = lifeOf(host);
-    const lost: PublishAnswer = { kind: "uncertain", reason: "UNAVAILABLE", message: "no answer" };
-    const answer = luck.route === "delayed" ? lost : handlePermit(host, order, luck, true);
-    return flight(step, () => published(order, life, luck.route === "answer-lost" ? lost : answer));
+    const { order, answer } = push(permit, luck);
+    return flight(step, () => published(order, life, luck.route === "answer-lost" ? lostPermit : answer));
   };
 
   const release = (step: Step & { do: "release" }, volume: VolumeRecord, luck: Luck): InFlight | boolean => {
@@ -214,9 +191,9 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
     const host = nodeOf(node);
     const order: ReleaseOrder = { volumeUid: volume.uid, claimUid: uid, nodeEpoch: host.nodeEpoch(), epoch };
     if (luck.route === "delayed" || luck.route === "twice") underway.push({ kind: "release", node, order });
-    const lost: ReleaseAnswer = { kind: "pending", blocked: false, reason: "UNAVAILABLE", message: "no answer" };
-    const answer = luck.route === "delayed" ? lost : host.release(order, luck.release);
-    return flight(step, () => releasedBy(order, luck.route === "answer-lost" ? lost : answer));
+    const unheard: ReleaseAnswer = { kind: "pending", blocked: false, reason: "UNAVAILABLE", message: "no answer" };
+    const answer = luck.route === "delayed" ? unheard : host.release(order, luck.release);
+    return flight(step, () => releasedBy(order, luck.route === "answer-lost" ? unheard : answer));
   };
 
   const grant = (volume: VolumeRecord): boolean =>
@@ -240,7 +217,10 @@ export const createWorldSteps = (deps: WorldStepsDeps) => {
         case "attach":
           return attach(step, volume, luck);
         case "abandon":
-          return record.change("attach_abandoned", [step.uid], (v, at) => rules.attachAbandoned(v, step.uid, at));
+          return record.change("attach_abandoned", [step.uid], (v, at) => {
+            const { issuer, opId = "" } = v.intent ?? {};
+            return rules.attachAbandoned(issuer === at.issuer ? rules.keptBack(v, opId, vetting) : v, step.uid, at);
+          });
         case "detach":
           return detach(step, volume, luck);
         // The model's world gives no call to an instance: a call that may be open has worlds of its own.

@@ -6,8 +6,8 @@ import { callFates } from "../testing/model-backend.ts";
 import { publishFates, releaseFates } from "../testing/model-node.ts";
 import { plantedFaults } from "../testing/planted-faults.ts";
 import { createVolumeWorld, type VolumeWorld } from "../testing/volume-world.ts";
+import { type Luck, routes } from "../testing/world-permits.ts";
 import { domainRules, type Rules } from "../testing/world-rules.ts";
-import { type Luck, routes } from "../testing/world-steps.ts";
 
 const seed = 20_260_801;
 /** Also the most that a planted fault may take to be seen: then each quick run would see it. */

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from "node:timers/promises";
 import type { Vetting } from "@holdfast/model/vetting";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { createKeyedLanes } from "@holdfast/shared/async/keyed-lanes";
@@ -20,7 +21,8 @@ import { type CallSlots, createCallSlots, type SlotGuard } from "../plugin/call-
 import { type CallRights, createCallRights } from "../plugin/call-turn.ts";
 import type { PluginDrivers } from "../plugin/plugin-drivers.ts";
 import { createLateAttaches } from "../steps/late-attaches.ts";
-import { owedVolumes } from "../steps/step-run.ts";
+import type { LedPermits } from "../steps/led-permits.ts";
+import { owedVolumes, type StepDeps } from "../steps/step-run.ts";
 import { runStep, stepId } from "../steps/steps.ts";
 import { type DueSource, runDueLoop } from "./due-loop.ts";
 import { createKeyedWork } from "./keyed-work.ts";
@@ -48,6 +50,9 @@ export interface ReconcilerDeps {
   readonly lives: Parameters<typeof createCallRights>[0];
   /** What bounds the calls of each plugin. */
   readonly guard: SlotGuard;
+  /** The store's format knows claims whose permit may have left ahead. */
+  readonly leads?: StepDeps["leads"] | undefined;
+  readonly sent?: StepDeps["sent"] | undefined;
   /** The store's format has bars. */
   readonly bars?: CallRights["bars"] | undefined;
 }
@@ -101,6 +106,9 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     failpoint: deps.failpoint ?? (() => undefined),
     unstored: new Map<string, string>(),
     lateAttaches: createLateAttaches(clock),
+    led: new WeakMap() as LedPermits,
+    leads: deps.leads ?? (() => true),
+    sent: deps.sent ?? (() => turn()),
     validating: createKeyedLanes(),
   };
 

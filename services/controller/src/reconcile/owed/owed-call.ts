@@ -4,7 +4,7 @@ import type { Clock } from "@holdfast/shared/async/clock";
 import type { Logger } from "@holdfast/shared/log/logger";
 import type { Barred } from "../../domain/bar.ts";
 import type { Moment } from "../../domain/moment.ts";
-import type { CallNews, Seat } from "../../domain/open-call.ts";
+import type { CallEnd, CallNews, Seat } from "../../domain/open-call.ts";
 import type { Attempts, Failure, Outcome } from "../../domain/outcome.ts";
 import type { CallContext } from "../../ports.ts";
 import type { CallOrders } from "../../records/call-orders.ts";
@@ -74,6 +74,16 @@ export interface Owed<R extends Owing, C> {
   readonly signal: AbortSignal;
 }
 
+/** An attempt of the one call of a record, as far as its answer has to be stored. */
+export interface Attempt<T> {
+  /** The intent that it was made for. */
+  readonly opId: string;
+  readonly outcome: Outcome<T>;
+  readonly end: CallEnd;
+  /** An earlier attempt of this life was answered to nobody, so that a refusal now proves nothing (I5). */
+  readonly unstored: boolean;
+}
+
 type AttemptContext = Pick<CallContext, "signal" | "attempt" | "wanted">;
 
 /** One call of a record, as its step describes it. */
@@ -86,6 +96,8 @@ export interface OwedCall<R, C, T> {
   /** Of the record as it is now: the call may still leave. */
   readonly stillRight: (now: R) => boolean;
   readonly call: (now: R, context: AttemptContext) => Promise<Outcome<T>>;
+  /** Told of the attempt before its answer is stored. */
+  readonly ended?: (attempt: Attempt<T>) => Promise<void>;
   readonly answered: (record: R, outcome: Outcome<T>, at: Moment) => C;
   /** In place of the plain change of the record. */
   readonly store?: (

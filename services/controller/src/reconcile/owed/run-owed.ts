@@ -99,6 +99,7 @@ export const runOwed = async <R extends Owing, C, T>(
     : slots.runIfWanted(request, stillWanted, taking, make));
   if (attempt === undefined) return false;
   const { outcome } = attempt;
+  await call.ended?.(attempt);
   const options = { traceId, settles: attempt };
   const decide = answered(owed, attempt, (r, at) => call.answered(r, outcome, at));
   const result = await (call.store?.(outcome, decide, options) ?? records.change(record, decide, options));

@@ -10,7 +10,6 @@
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import {
   assigned,
-  type CallEnd,
   type CallNews,
   type CallSite,
   endOf,
@@ -21,17 +20,7 @@ import {
 import { type Failure, isStale, type Outcome } from "../../domain/outcome.ts";
 import type { CallPoint } from "../failpoints.ts";
 import { watchCall } from "./long-call.ts";
-import type { Owed, OwedCall, Owing } from "./owed-call.ts";
-
-/** An attempt of the one call of a record, as far as its answer has to be stored. */
-export interface Attempt<T> {
-  /** The intent that it was made for. */
-  readonly opId: string;
-  readonly outcome: Outcome<T>;
-  readonly end: CallEnd;
-  /** An earlier attempt of this life was answered to nobody, so that a refusal now proves nothing (I5). */
-  readonly unstored: boolean;
-}
+import type { Attempt, Owed, OwedCall, Owing } from "./owed-call.ts";
 
 /** An order may be stale over and over while the store counts below what the holder of the socket has seen. */
 const staleMs = 500;

@@ -19,6 +19,7 @@ import type { Owed } from "../owed/owed-call.ts";
 import type { CallSlots } from "../plugin/call-slots.ts";
 import type { CallRights } from "../plugin/call-turn.ts";
 import type { LateAttaches } from "./late-attaches.ts";
+import type { LedPermits } from "./led-permits.ts";
 
 /** What steps work with. */
 export interface StepDeps {
@@ -39,6 +40,12 @@ export interface StepDeps {
   /** Calls that left and whose answers are not stored yet: by volume, the id of the intent that they were made for. */
   readonly unstored: Map<string, string>;
   readonly lateAttaches: LateAttaches;
+  /** Permits that left before their claims were stored as offered. */
+  readonly led: LedPermits;
+  /** The store's format knows claims whose permit may have left ahead. */
+  readonly leads: () => boolean;
+  /** What was given to a connection in this turn of the event loop has left. */
+  readonly sent: () => Promise<void>;
   /** By storage: a record that was given up while its storage was asked about may be followed by another one of the same storage. */
   readonly validating: KeyedLanes;
   readonly log: Logger;

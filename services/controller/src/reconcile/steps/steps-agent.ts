@@ -12,17 +12,17 @@ import {
   releaseUnknown,
 } from "../../domain/claim/claim-change.ts";
 import { tellingShortDevices, wantedOn } from "../../domain/claim/device-size.ts";
-import { isOfOtherMachine } from "../../domain/claim/grant.ts";
 import { type Permit, type PublishAnswer, permitFor, type ReleaseAnswer } from "../../domain/claim/permit.ts";
 import type { Moment } from "../../domain/moment.ts";
 import type { NodeRecord } from "../../domain/node/node.ts";
-import { pendingBlock, speaksFor } from "../../domain/node/pending-life.ts";
+import { pendingBlock } from "../../domain/node/pending-life.ts";
 import { type Ending, endingOf, type Failure } from "../../domain/outcome.ts";
 import { type GrowAnswer, growthAnswered } from "../../domain/size/growth-change.ts";
 import { healthSeen } from "../../domain/volume/health-change.ts";
-import { type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
+import type { VolumeRecord } from "../../domain/volume/volume.ts";
 import { takesWork } from "../../records/grant-facts.ts";
 import { failureOf } from "../owed/under-intent.ts";
+import { pushPermit, replacedNode } from "./push-permit.ts";
 import { changeWithSets } from "./set-failure.ts";
 import type { StepHandler } from "./step-run.ts";
 
@@ -94,20 +94,6 @@ const withHealth = (change: Change, node: string, answer: PublishAnswer, at: Mom
   return followedBy(change, (volume) => healthSeen(volume, `node ${node}`, health, at));
 };
 
-/** I2, I7: that a machine is silent and another has its name proves nothing of what the first has mounted. */
-const replacedNode = (volume: VolumeRecord, uid: string, record: NodeRecord): Failure | undefined => {
-  const { name, machineId } = record;
-  const claim = volume.claims[uid];
-  if (claim !== undefined && !speaksFor(record, claim)) {
-    const message = `claim ${uid} was granted to an earlier life of node ${name} (node epoch ${claim.nodeEpoch}); the life that has the name now (node epoch ${record.nodeEpoch}) knows nothing of it`;
-    return { reason: "NODE_PENDING", message, advice: "block" };
-  }
-  const attachment = volume.attachments[name];
-  if (attachment === undefined || !isOfOtherMachine(attachment, record)) return undefined;
-  const message = `node ${name} is machine ${machineId} now, and ${volumeKey(volume)} was given to machine ${attachment.machineId}`;
-  return { reason: "NODE_REPLACED", message, advice: "block" };
-};
-
 /** What only that very node, or a person's word about it, can show. */
 const nodeBlock = (
   step: "publish" | "release",
@@ -134,7 +120,7 @@ const nodeBlock = (
 
 /** Pushes the permit of a claim whose attachment is done. A repeat under the same epoch means "make it so again". */
 export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid }, { volume, vetting, traceId }) => {
-  const { agents, nodes, gate, records, signal, failpoint } = deps;
+  const { nodes, gate, records, signal, failpoint } = deps;
   const node = nodes.get(name);
   const claim = volume.claims[uid];
   if (!gate.state(volume.plugin).open || !takesWork(node) || claim === undefined) return false;
@@ -145,22 +131,23 @@ export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid },
         publishUnknown(v, uid, gone, nodeBlock("publish", v, uid, node.record, gone, at), at),
       )
     ).changed;
-  const permit = permitFor(volume, claim, node.record.nodeEpoch);
-  if (permit === undefined) return false;
+  const ready = permitFor(volume, claim, node.record.nodeEpoch);
+  if (ready === undefined) return false;
   await failpoint("controller.offer.after-commit");
   signal.throwIfAborted();
-  const answer = await agents
-    .publish(node.record, permit, { signal, vetting, attempt: claim.attempts.count + 1 })
-    .catch((error: unknown): PublishAnswer => ({ kind: "uncertain", ...failureOf(error) }));
+  const pushed = deps.led.get(claim) ?? pushPermit(deps, node.record, ready, vetting);
+  deps.led.delete(claim);
+  const { permit, node: to } = pushed;
+  const answer = await pushed.answer;
   signal.throwIfAborted();
   await failpoint("controller.offer.after-call");
   const decide = (v: VolumeRecord, at: Moment) =>
-    withHealth(publishOutcome(v, uid, node.record, answer, permit, at), name, answer, at);
+    withHealth(publishOutcome(v, uid, to, answer, permit, at), name, answer, at);
   if (answer.kind !== "published" && answer.kind !== "uncertain")
     return (await changeWithSets(records, volume, name, decide, { traceId })).changed;
   const { changed } = await records.change(volume, decide, { traceId });
   // Whoever followed up the node's new life may have read the record before this was in it.
-  if (answer.kind === "published" && livesAnew(nodes.get(name)?.record, node.record))
+  if (answer.kind === "published" && livesAnew(nodes.get(name)?.record, to))
     await records.change(volume, (v, at) => (v.uid === volume.uid ? publicationLost(v, uid, at) : noChange(v)));
   return changed;
 };

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createWorld, type World } from "../../../../../test/support/controller/world.ts";
 import { attachAbandoned, detached } from "../../domain/attachment/attach-change.ts";
 import { foreignNoted } from "../../domain/attachment/foreign-hold.ts";
+import { keptBack } from "../../domain/claim/permit-ahead.ts";
 import type { Moment } from "../../domain/moment.ts";
 import { afterCall } from "../../domain/open-call.ts";
 import { nodeRecord } from "../../domain/testing/record-fixtures.ts";
@@ -179,8 +180,10 @@ describe("an answer that comes after others have gone on", () => {
     const [next] = await world.claim("next", "n1", ["data"]);
     expect(next?.claim.state).toBe("ATTACHING");
     await world.release("next");
-    const given = (v: VolumeRecord, at: Moment) =>
-      attachAbandoned(afterCall(v, "not-sent", at), next?.claim.uid ?? "", at);
+    const given = (v: VolumeRecord, at: Moment) => {
+      const unsent = keptBack(afterCall(v, "not-sent", at), v.intent?.opId ?? "", world.gate.state().vetting);
+      return attachAbandoned(unsent, next?.claim.uid ?? "", at);
+    };
     await world.records.change(data, given, await settles());
     expect((await world.volume("data")).attachments["n1"]?.state).toBe("DETACHING");
     answer();

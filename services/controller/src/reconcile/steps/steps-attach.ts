@@ -10,6 +10,7 @@ import {
 import { attachResumed } from "../../domain/attachment/attach-pause.ts";
 import { isOwnedSince, orphanOwned } from "../../domain/attachment/owed-change.ts";
 import { isOfOtherMachine } from "../../domain/claim/grant.ts";
+import { keptBack } from "../../domain/claim/permit-ahead.ts";
 import { owes } from "../../domain/obligation/obligation.ts";
 import { afterCall } from "../../domain/open-call.ts";
 import type { Attempts, Outcome } from "../../domain/outcome.ts";
@@ -18,6 +19,7 @@ import { type Attachment, type VolumeRecord, volumeKey } from "../../domain/volu
 import type { Decide } from "../../records/volume/volume-decisions.ts";
 import { runOwed, withoutCall } from "../owed/run-owed.ts";
 import { notCalled } from "../owed/under-intent.ts";
+import { asItStands, leadPermit } from "./lead-permit.ts";
 import { learnFromAttach } from "./learn-from-attach.ts";
 import { changeWithSets } from "./set-failure.ts";
 import { attachmentOf, owedVolumes, type StepDeps, type StepHandler } from "./step-run.ts";
@@ -26,7 +28,7 @@ import { attachmentOf, owedVolumes, type StepDeps, type StepHandler } from "./st
  * ControllerPublishVolume for a grant that is durable (I4). Not while the store is unvetted: the grant may be of a past that
  * the store has returned to, and its attachment nobody's.
  */
-export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { volume, traceId }) => {
+export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { volume, vetting, traceId }) => {
   const { plugins, gate, records } = deps;
   if (!gate.state(volume.plugin).open || !plugins.facts(volume.plugin).ready) return false;
   if (volume.attachments[node]?.paused !== undefined)
@@ -35,6 +37,7 @@ export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { v
   const usedSecret = (pinned: string): void => {
     secretRef = pinned;
   };
+  let storing = asItStands;
   return await runOwed(owedVolumes(deps), volume, traceId, {
     point: "attach",
     request: { node, kind: "make", method: "ControllerPublishVolume", subject: volumeKey(volume) },
@@ -47,7 +50,10 @@ export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { v
       );
     },
     call: (now, context) => plugins.publish(now, attachmentOf(now, node), { ...context, claim: uid, usedSecret }),
-    answered: (v, outcome, at) => attachAnswered(v, node, outcome, at, secretRef),
+    async ended(attempt) {
+      storing = await leadPermit(deps, volume, { attempt, vetting, secretRef });
+    },
+    answered: (v, outcome, at) => storing(v, (now) => attachAnswered(now, node, outcome, at, secretRef)),
     async store(outcome, decide, options) {
       const result =
         outcome.kind === "done"
@@ -60,15 +66,17 @@ export const attachStep: StepHandler<"attach"> = async (deps, { node, uid }, { v
 };
 
 /** Nobody wants it any more and no call is under way here: its undo becomes owed, in one commit. */
-export const abandonStep: StepHandler<"abandon"> = async (deps, { node, uid }, { volume, traceId }) => {
+export const abandonStep: StepHandler<"abandon"> = async (deps, { node, uid }, { volume, vetting, traceId }) => {
   const { records, rights } = deps;
   const { intent } = volume;
   const called = notCalled(owedVolumes(deps), volume);
   // A call that this life was to make and never made holds nothing; any other one may be open, and is finished first.
   const unsent = intent?.node === node && intent.issuer === rights.issuer && intent.openSince === undefined;
   const settles = unsent && called.end === "not-sent" ? called : undefined;
-  const decide: Decide = (v, at) =>
-    attachAbandoned(v.intent?.opId === settles?.opId ? afterCall(v, "not-sent", at) : v, uid, at);
+  const decide: Decide = (v, at) => {
+    if (settles === undefined || v.intent?.opId !== settles.opId) return attachAbandoned(v, uid, at);
+    return attachAbandoned(keptBack(afterCall(v, "not-sent", at), settles.opId, vetting), uid, at);
+  };
   return (await records.change(volume, decide, { traceId, settles })).changed;
 };
 

@@ -41,6 +41,7 @@ const claim = shaped({
   goal: oneOf("active", "released"),
   epoch: optional(epoch),
   nodeEpoch: optional(count),
+  ahead: optional(filled),
   ticket: text,
   queueDeadline: time,
   set: listOf(shaped({ namespace: text, volume: text, uid: filled })),
