@@ -20,7 +20,7 @@ import { ClientError, createClient, Metadata } from "nice-grpc";
 import type { CsiMethod, StreamMethod, UnaryMethod } from "./methods.ts";
 import { type Code, codeOf } from "./outcome.ts";
 import { createPluginClient, questionRetry, timeoutHeader } from "./plugin-client.ts";
-import { rawStreams } from "./raw-definitions.ts";
+import { rawStreams, rawUnaries } from "./raw-definitions.ts";
 import type { CsiTransport, WireFailure, WireOptions, WireReply } from "./transport.ts";
 
 const maxMessageBytes = 16 * 1024 * 1024;
@@ -62,8 +62,8 @@ export function openPluginChannel(options: {
       close: () => link?.close(),
     });
   const channel = over(() => link);
-  /** K4: what changes something never goes to a successor. */
-  const changes = createPluginClient(channel);
+  /** K4: what changes something never goes to a successor, and is never sent again. */
+  const changes = createClient(rawUnaries, channel);
   const questions = createPluginClient(over(() => (link?.isOpen() === false ? (successor?.() ?? link) : link)));
   const streams = createClient(rawStreams, channel);
   const lost = new AbortController();
@@ -140,13 +140,15 @@ export function openPluginChannel(options: {
             });
       try {
         const retry = questionRetry[method];
-        const bytes = await (retry === undefined ? changes : questions)[method](request, {
-          signal: ended.signal,
-          metadata: Metadata(metadata),
-          onTrailer,
-          ...(deadlineMs === undefined ? undefined : { leftMs: timeLeft(clock, deadlineMs) }),
-          ...retry,
-        });
+        const options = { signal: ended.signal, onTrailer };
+        const bytes = await (retry === undefined
+          ? changes[method](request, { ...options, metadata: headersOf(metadata, deadlineMs) })
+          : questions[method](request, {
+              ...options,
+              metadata: Metadata(metadata),
+              ...(deadlineMs === undefined ? undefined : { leftMs: timeLeft(clock, deadlineMs) }),
+              ...retry,
+            }));
         answered += 1;
         return { bytes };
       } catch (error) {

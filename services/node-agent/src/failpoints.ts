@@ -27,7 +27,6 @@ export const failpointNames = [
   "agent.unstage.after-journal",
   "agent.unstage.after-call",
   "agent.released.after-verify",
-  "agent.released.after-rmdir",
   "agent.released.before-journal",
   "agent.released.after-journal",
   "agent.release.before-answer",

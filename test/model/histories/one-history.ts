@@ -92,7 +92,7 @@ export const createOneHistory = (options: HistoryOptions): World => {
   const store = createStoreMoves(rules, commits);
   const hosts = createHostMoves(rules);
   const fences = createFenceMoves(rules);
-  const people = createPeopleMoves(rules, commits, options.claims);
+  const people = createPeopleMoves(rules, agents, commits, options.claims);
 
   const initial = (): State => {
     const names = ["n1", "n2"] as const;

@@ -5,6 +5,7 @@ import { releaseWanted } from "../../../services/controller/src/domain/claim/cla
 import { rosterLine } from "../../../services/controller/src/gate/node-roster.ts";
 import type { Go, State } from "../search/search.ts";
 import { firstClaim, plainRecord, wholeRecord } from "../volume/plain-record.ts";
+import type { AgentMoves } from "./agent-moves.ts";
 import { markIn, runIdOf } from "./commit-rules.ts";
 import { type Commits, wordsFor } from "./commits.ts";
 import {
@@ -15,17 +16,23 @@ import {
   nodeNames,
   pastOf,
   places,
+  reached,
   siteAt,
   type Two,
   withSite,
 } from "./history-places.ts";
 import type { HistoryRules } from "./history-rules.ts";
-import type { Controller, Past, Site, StoredVolume } from "./history-types.ts";
+import type { Controller, Order, Past, Site, StoredVolume } from "./history-types.ts";
 import { wholeNode } from "./plain-node.ts";
 import { missingNodes } from "./roster-run.ts";
 import { afterChange, momentNow } from "./step-run.ts";
 
-export const createPeopleMoves = ({ one, once, idOf }: HistoryRules, { commit }: Commits, claims: number) => {
+export const createPeopleMoves = (
+  { one, once, idOf }: HistoryRules,
+  { follow }: AgentMoves,
+  { commit }: Commits,
+  claims: number,
+) => {
   const unwanted = (state: State, uid: string): Past => {
     const past = pastOf(state);
     return past.unwanted.includes(uid) ? past : one<Past>({ ...past, unwanted: one([...past.unwanted, uid].sort()) });
@@ -51,6 +58,19 @@ export const createPeopleMoves = ({ one, once, idOf }: HistoryRules, { commit }:
     }
   };
 
+  /** LR2: what was asked for leaves, whatever becomes of the commit beside it. */
+  const releaseAhead = (state: State, n: Two, controller: Controller, site: Site, uid: string, go: Go): void => {
+    const { open, vetting } = controller;
+    const { state: now, node = "", epoch } = site.volume.record.claims[uid] ?? {};
+    const { nodeEpoch: forEpoch, instance } = site.nodes[node] ?? {};
+    const found = reached(state, controller, node);
+    if (!open || now !== "ACTIVE" || epoch === undefined || forEpoch === undefined || instance === undefined) return;
+    if (found === undefined) return;
+    const order = one<Order>({ kind: "release", node, claim: uid, epoch, oldest: epoch, forEpoch, vetting, instance });
+    const { host, past } = follow(found[1], order, unwanted(state, uid));
+    go("a release leaves ahead", `${uid} on ${node} of c${n}`, { [found[0]]: host, [places.past]: past });
+  };
+
   const release = (state: State, n: Two, controller: Controller, site: Site, go: Go): void => {
     for (const uid of Object.keys(site.volume.record.claims)) {
       const volume = once(`release|${idOf(site.volume)}|${uid}`, () => {
@@ -59,6 +79,7 @@ export const createPeopleMoves = ({ one, once, idOf }: HistoryRules, { commit }:
         return change.volume === before ? site.volume : one(afterChange(site.volume, change));
       });
       if (idOf(volume) === idOf(site.volume)) continue;
+      releaseAhead(state, n, controller, site, uid, go);
       const { verdict, changed } = commit(state, n, controller, site, volume);
       const told = verdict === "done" ? { [places.past]: unwanted(state, uid) } : {};
       go(`release a claim${wordsFor[verdict]}`, `${uid} of c${n}`, { ...changed, ...told });

@@ -136,6 +136,7 @@ export const stepRun = async (input: StepInput): Promise<StepOutput> => {
     clock: only("clock", { now: () => 0 }),
     failpoint: async () => undefined,
     led: new WeakMap(),
+    ledReleases: new WeakMap(),
     log: silentLog,
     signal,
   });

@@ -95,6 +95,14 @@ export const createControllerMoves = (
     }
   };
 
+  /** LR2: the release that a client asks for leaves, whatever becomes of the commit beside it. */
+  const releasesAhead = (state: State, go: Go): void => {
+    const { record } = read(state);
+    for (const [uid, { state: now, goal, node = "", epoch }] of Object.entries(record.claims))
+      if (now === "ACTIVE" && goal === undefined && epoch !== undefined)
+        ask(state, 1, undefined, record, { kind: "release", node, claim: uid, epoch, oldest: epoch }, {}, go);
+  };
+
   /** What a step comes to before anybody has answered it. */
   const begin = (state: State, n: Number2, step: Step, output: RunOutput, go: Go): void => {
     const { record, left } = read(state);
@@ -348,5 +356,5 @@ export const createControllerMoves = (
     go("lose an agent's answer", `c${n}: ${answer}`, { [at("agent", n)]: quiet });
   };
 
-  return { plan, callTask, agentTask };
+  return { plan, callTask, agentTask, releasesAhead };
 };

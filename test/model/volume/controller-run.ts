@@ -289,6 +289,7 @@ export const controllerRun = async (input: RunInput): Promise<RunOutput> => {
     },
     wakeLater: () => undefined,
     led: new WeakMap(),
+    ledReleases: new WeakMap(),
     leads: () => true,
     sent: async () => undefined,
     unstored,

@@ -81,7 +81,7 @@ export const createOneVolume = (options: OneVolumeOptions): World => {
   const relays = gates === "relays";
   const rules = createProductRules();
   const gateMoves = createGateMoves(rules);
-  const { plan, callTask, agentTask } = createControllerMoves(options, rules, gateMoves);
+  const { plan, callTask, agentTask, releasesAhead } = createControllerMoves(options, rules, gateMoves);
   const { ends, atGate, atHost } = createEnvironmentMoves(options, rules, gateMoves);
   const client = createClientMoves(options, rules);
   const { one, idOf, once } = rules;
@@ -131,6 +131,7 @@ export const createOneVolume = (options: OneVolumeOptions): World => {
     next(state, tell) {
       const go: Go = (action, detail, changed) => tell(action, detail, withoutOldQuestions(state, changed));
       client(state, go);
+      releasesAhead(state, go);
       for (const n of numbers) {
         if (part<Memory>(state, at("memory", n)).up) {
           plan(state, n, go);

@@ -70,7 +70,7 @@ export async function createMountTable({ proc, kernel }: MountTableOptions): Pro
   const kernelThreads = createKernelThreads(proc);
   const readOthers = createOthersReader(proc, scope === "host", kernelThreads);
   const lookOwn = async (): Promise<MountView> => ({ ...(await readOwn()), foreign: () => [] });
-  const lookEverywhere = coalesced(nextTurn, async (): Promise<MountView> => {
+  const lookEverywhere = coalesced(burst, async (): Promise<MountView> => {
     const others = await readOthers();
     // Last, so that what is found elsewhere is never newer than what is found here.
     const own = await readOwn();

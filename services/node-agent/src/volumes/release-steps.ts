@@ -120,15 +120,13 @@ export async function releaseStep(
   });
   failpoint("agent.released.after-verify");
   if (left !== undefined) return leftoverHalt(ref, left);
-  if (last) {
-    const { staging, publish } = context.paths;
-    await Promise.all([staging, publish].map(dirs.removeDirectory));
-  }
-  failpoint("agent.released.after-rmdir");
   failpoint("agent.released.before-journal");
   // The stage is gone: whoever waited for that is released too, and told of it as soon as a controller listens.
   for (const other of last ? waitingForStage(run, claimUid) : []) run.note({ type: "released", late: true, ...other });
-  await run.commit({ type: "released", claimUid, epoch: context.epoch, late: context.late() }); // I4: before the answer
+  const written = run.commit({ type: "released", claimUid, epoch: context.epoch, late: context.late() }); // I4: before the answer
+  const { staging, publish } = context.paths;
+  // Empty directories, which the disk need not be waited for.
+  await Promise.all([written, ...(last ? [staging, publish].map(dirs.removeDirectory) : [])]);
   failpoint("agent.released.after-journal");
   return undefined;
 }

@@ -35,11 +35,11 @@ const storeRelease = async (
   const known = records.knownOf(namespace, workload);
   const refs = meant(known);
   if (refs.length > 0 && refs.length === known.length) {
-    const results = await records.changeAlone({ namespace, workload }, refs, decide, { by });
+    const results = await records.changeAlone({ namespace, workload }, refs, decide, { by, leads: true });
     if (results?.some(({ changed }) => changed)) return results;
   }
   const all = meant(await volumesOfWorkload(records, namespace, workload));
-  return all.length === 0 ? [] : await records.changeMany(all, decide, { by });
+  return all.length === 0 ? [] : await records.changeMany(all, decide, { by, leads: true });
 };
 
 /** Wants the claims gone, all of them in one commit. What is gone already, or never was, is no error. */

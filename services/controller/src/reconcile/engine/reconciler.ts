@@ -21,7 +21,8 @@ import { type CallSlots, createCallSlots, type SlotGuard } from "../plugin/call-
 import { type CallRights, createCallRights } from "../plugin/call-turn.ts";
 import type { PluginDrivers } from "../plugin/plugin-drivers.ts";
 import { createLateAttaches } from "../steps/late-attaches.ts";
-import type { LedPermits } from "../steps/led-permits.ts";
+import { leadReleases } from "../steps/lead-releases.ts";
+import type { LedPermits, LedReleases } from "../steps/led-permits.ts";
 import { owedVolumes, type StepDeps } from "../steps/step-run.ts";
 import { runStep, stepId } from "../steps/steps.ts";
 import { type DueSource, runDueLoop } from "./due-loop.ts";
@@ -107,6 +108,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     unstored: new Map<string, string>(),
     lateAttaches: createLateAttaches(clock),
     led: new WeakMap() as LedPermits,
+    ledReleases: new WeakMap() as LedReleases,
     leads: deps.leads ?? (() => true),
     sent: deps.sent ?? (() => turn()),
     validating: createKeyedLanes(),
@@ -200,6 +202,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
           }
           for (const key of related) wake(key);
         }),
+        records.onLead((before, after) => leadReleases(stepDeps, before, after)),
         records.slots.onRoom((keys, refusedBefore) => {
           for (const key of keys) wake(key, refusedBefore);
         }),

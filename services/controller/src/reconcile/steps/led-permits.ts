@@ -1,5 +1,5 @@
 import type { Claim } from "../../domain/claim/claim.ts";
-import type { Permit, PublishAnswer } from "../../domain/claim/permit.ts";
+import type { Permit, PublishAnswer, ReleaseAnswer } from "../../domain/claim/permit.ts";
 import type { NodeRecord } from "../../domain/node/node.ts";
 
 /** What was pushed, and to which life of the node. */
@@ -14,3 +14,6 @@ export interface PushedPermit {
  * nothing is kept for it.
  */
 export type LedPermits = WeakMap<Claim, PushedPermit>;
+
+/** Answers of releases that left ahead, by the claim as the wish leaves it. */
+export type LedReleases = WeakMap<Claim, Promise<ReleaseAnswer>>;

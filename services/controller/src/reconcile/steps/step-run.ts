@@ -19,7 +19,7 @@ import type { Owed } from "../owed/owed-call.ts";
 import type { CallSlots } from "../plugin/call-slots.ts";
 import type { CallRights } from "../plugin/call-turn.ts";
 import type { LateAttaches } from "./late-attaches.ts";
-import type { LedPermits } from "./led-permits.ts";
+import type { LedPermits, LedReleases } from "./led-permits.ts";
 
 /** What steps work with. */
 export interface StepDeps {
@@ -42,6 +42,8 @@ export interface StepDeps {
   readonly lateAttaches: LateAttaches;
   /** Permits that left before their claims were stored as offered. */
   readonly led: LedPermits;
+  /** The same of releases. */
+  readonly ledReleases: LedReleases;
   /** The store's format knows claims whose permit may have left ahead. */
   readonly leads: () => boolean;
   /** What was given to a connection in this turn of the event loop has left. */

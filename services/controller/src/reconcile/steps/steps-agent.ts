@@ -21,8 +21,8 @@ import { type GrowAnswer, growthAnswered } from "../../domain/size/growth-change
 import { healthSeen } from "../../domain/volume/health-change.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
 import { takesWork } from "../../records/grant-facts.ts";
-import { failureOf } from "../owed/under-intent.ts";
 import { pushPermit, replacedNode } from "./push-permit.ts";
+import { pushRelease } from "./push-release.ts";
 import { changeWithSets } from "./set-failure.ts";
 import type { StepHandler } from "./step-run.ts";
 
@@ -181,7 +181,7 @@ const releaseOutcome = (
 
 /** Asks the agent to let go until it answers RELEASED, which is the proof. A silent node is asked too: only it can answer. */
 export const releaseStep: StepHandler<"release"> = async (deps, { node: name, uid }, { volume, vetting, traceId }) => {
-  const { agents, nodes, records, signal, failpoint } = deps;
+  const { nodes, records, signal, failpoint } = deps;
   const node = nodes.get(name);
   const claim = volume.claims[uid];
   if (node === undefined || claim?.epoch === undefined) return false;
@@ -194,19 +194,10 @@ export const releaseStep: StepHandler<"release"> = async (deps, { node: name, ui
     ).changed;
   await failpoint("controller.release.after-commit");
   signal.throwIfAborted();
-  const order = {
-    namespace: volume.namespace,
-    volume: volume.id,
-    volumeUid: volume.uid,
-    externalId: volume.externalId,
-    plugin: volume.plugin,
-    claimUid: uid,
-    nodeEpoch: node.record.nodeEpoch,
-    epoch: claim.epoch,
-  };
-  const answer = await agents
-    .release(node.record, order, { signal, vetting, attempt: claim.attempts.count + 1 })
-    .catch((error: unknown): ReleaseAnswer => ({ kind: "pending", blocked: false, ...failureOf(error) }));
+  const { epoch } = claim;
+  const led = deps.ledReleases.get(claim);
+  deps.ledReleases.delete(claim);
+  const answer = await (led ?? pushRelease(deps, volume, { ...claim, epoch }, node.record, vetting));
   signal.throwIfAborted();
   await failpoint("controller.release.after-call");
   const silent = nodes.get(name)?.live === "suspect";

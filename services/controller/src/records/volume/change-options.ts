@@ -11,6 +11,8 @@ export interface ChangeOptions extends Cause {
   readonly settles?: CallNews | undefined;
   /** Asked before each commit: records that have to be as they are now when it is made, or it is decided anew. */
   readonly expects?: Expects | undefined;
+  /** A caller asked for it: who acts may begin beside the commit. */
+  readonly leads?: true;
   /** The store takes it only while it is vetted, whatever is decided. */
   readonly requiresVetted?: true;
   /** Entries that no record may carry that is not changed here. */

@@ -78,7 +78,12 @@ export interface VolumeDecisionDeps {
   /** See fresh-keys.ts. */
   readonly endOfTurn?: ((run: () => void) => void) | undefined;
   readonly tell: (notice: CommitNotice) => void;
+  /** Told before a commit that may be led; the commit begins once what leaves ahead has left. */
+  readonly lead: Lead;
 }
+
+/** undefined: nothing leaves ahead. */
+export type Lead = (before: VolumeRecord, after: VolumeRecord) => Promise<unknown> | undefined;
 
 export type Stored = Extract<CommitResult, { readonly ok: true }>;
 
@@ -176,6 +181,13 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     const stale = staleAgainst(options.expectedRev, found[0]);
     if (stale !== undefined && remembered) return undefined; // V2
     if (stale !== undefined) throw stale;
+    if (options.leads)
+      await Promise.all(
+        decision.map((change, i) => {
+          const before = found[i]?.volume;
+          return before && change?.volume && deps.lead(before, change.volume);
+        }),
+      );
     const named = (change: Change | undefined) => change?.volume?.externalId;
     const renames = decision.some((change, i) => change !== undefined && named(change) !== found[i]?.volume.externalId);
     const remains = renames

@@ -35,6 +35,7 @@ import {
   createVolumeDecisions,
   type Decide,
   type DecideMany,
+  type Lead,
   type VolumeDecisionDeps,
 } from "./volume-decisions.ts";
 import { createVolumeInsertion, type VolumeInsertion } from "./volume-insertion.ts";
@@ -90,6 +91,8 @@ export interface VolumeRecords extends VolumeInsertion {
   learnOf(key: string, rev: number | undefined, node?: string): Promise<void> | undefined;
   forgetAll(): void;
   onCommit(listener: (notice: CommitNotice) => void): () => void;
+  /** Before a commit that a caller asked for and that may be led (`leads`). */
+  onLead(lead: Lead): () => void;
   /** Whoever acts is to try now what it owes: a request was repeated, or what stood in the way is gone. Writes nothing. */
   remind(ref: VolumeRef): void;
   /** What the calls of this controller's intents carry. */
@@ -101,7 +104,7 @@ export interface VolumeRecords extends VolumeInsertion {
   commits(): number;
 }
 
-export interface VolumeRecordsDeps extends Omit<VolumeDecisionDeps, "cache" | "slots" | "damages" | "tell"> {
+export interface VolumeRecordsDeps extends Omit<VolumeDecisionDeps, "cache" | "slots" | "damages" | "tell" | "lead"> {
   readonly changes: Changes;
   readonly log: Logger;
   readonly remembered?: number;
@@ -134,7 +137,12 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     onError: (error) =>
       log.warn("the attach slots could not be counted; each grant is compared in the store", { error }),
   });
-  const decisions = createVolumeDecisions({ ...deps, cache, slots, damages, tell });
+  const leads = new Set<Lead>();
+  const lead: Lead = (before, after) => {
+    const leaving = [...leads].flatMap((one) => one(before, after) ?? []);
+    return leaving.length === 0 ? undefined : Promise.all(leaving);
+  };
+  const decisions = createVolumeDecisions({ ...deps, cache, slots, damages, tell, lead });
   const insertion = createVolumeInsertion({ ...deps, decisions, cache, tell });
 
   return {
@@ -228,6 +236,10 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
     onCommit(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
+    },
+    onLead(one) {
+      leads.add(one);
+      return () => leads.delete(one);
     },
     remind(ref) {
       const notice: CommitNotice = { keys: [volumeKey(ref)], related: [], ended: [], due: undefined, reminded: true };
