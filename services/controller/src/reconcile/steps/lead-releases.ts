@@ -2,8 +2,8 @@
  * The release that a caller asks for leaves beside the commit that stores the wish.
  *
  * LR1 The order names the very claim and epoch that the caller gives up: whatever becomes of the commit, its agent takes away nothing else.
- * LR2 A commit that is not made owes nothing. The agent has journalled the release, tells it until the record has taken it, and mounts
- *    nothing under that epoch any more.
+ * LR2 Where the commit is not made, the request fails and the claim stays as it was, without its mount, until somebody asks for its release
+ *    again. Its attachment stays too; the agent mounts nothing under that epoch any more, and says so to whoever asks.
  * LR3 The answer is kept for the claim as the wish leaves it. It proves what it says whenever it came, as no permit of its epoch is followed
  *    behind it.
  */

@@ -27,6 +27,9 @@ export interface GrantTerms {
   changed(): Promise<void>;
 }
 
+/** What leaves before the commit of a decision; undefined: nothing. */
+export type Lead = (before: VolumeRecord, after: VolumeRecord) => Promise<void> | undefined;
+
 export type Expects = () => Promise<readonly ExpectedRecord[]>;
 
 /** What the commit of a change carries of them; `expects`: all that it relies on. */

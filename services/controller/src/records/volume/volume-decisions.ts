@@ -55,6 +55,8 @@ export type DecideMany = (
   at: Moment,
 ) => readonly (Change | undefined)[];
 
+type Found = readonly (VersionedVolume | undefined)[];
+
 export interface VolumeDecisionDeps {
   readonly store: Store;
   readonly cache: RecordCache;
@@ -78,12 +80,9 @@ export interface VolumeDecisionDeps {
   /** See fresh-keys.ts. */
   readonly endOfTurn?: ((run: () => void) => void) | undefined;
   readonly tell: (notice: CommitNotice) => void;
-  /** Told before a commit that may be led; the commit begins once what leaves ahead has left. */
-  readonly lead: Lead;
+  /** Before a commit that may be led: resolves once what leaves ahead has left. */
+  readonly lead: (found: Found, decision: readonly (Change | undefined)[]) => Promise<void>;
 }
-
-/** undefined: nothing leaves ahead. */
-export type Lead = (before: VolumeRecord, after: VolumeRecord) => Promise<unknown> | undefined;
 
 export type Stored = Extract<CommitResult, { readonly ok: true }>;
 
@@ -168,8 +167,6 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
   const exclusively = <T>(refs: readonly VolumeRef[], fn: () => Promise<T>): Promise<T> =>
     within([...new Set(refs.map(volumeKey))].sort(), fn);
 
-  type Found = readonly (VersionedVolume | undefined)[];
-
   /** One round: undefined = somebody else was faster, or nobody knows: read and decide again. */
   const round = async (refs: readonly VolumeRef[], decide: DecideMany, anew: boolean, options: ChangeOptions) => {
     const { found, remembered } = await known(refs, anew);
@@ -181,13 +178,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     const stale = staleAgainst(options.expectedRev, found[0]);
     if (stale !== undefined && remembered) return undefined; // V2
     if (stale !== undefined) throw stale;
-    if (options.leads)
-      await Promise.all(
-        decision.map((change, i) => {
-          const before = found[i]?.volume;
-          return before && change?.volume && deps.lead(before, change.volume);
-        }),
-      );
+    if (options.leads) await deps.lead(found, decision);
     const named = (change: Change | undefined) => change?.volume?.externalId;
     const renames = decision.some((change, i) => change !== undefined && named(change) !== found[i]?.volume.externalId);
     const remains = renames
@@ -305,6 +296,5 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
 const asBefore = (before: VersionedVolume | undefined): ChangeResult => ({
   volume: before?.volume ?? null,
   rev: before?.rev ?? 0,
-  ended: [],
-  changed: false,
+  ...{ ended: [], changed: false },
 });

@@ -9,7 +9,7 @@ import type { Changes } from "../changes.ts";
 import { createDamagedRecords, type DamagedRecords } from "../damaged-records.ts";
 import { createRecordCache, type VersionedVolume } from "../record-cache.ts";
 import type { RecordPage } from "../record-table.ts";
-import type { ChangeOptions } from "./change-options.ts";
+import type { ChangeOptions, Lead } from "./change-options.ts";
 import type { CommitNotice } from "./commit-notice.ts";
 import { createRecentlyEnded } from "./recently-ended.ts";
 import {
@@ -35,7 +35,6 @@ import {
   createVolumeDecisions,
   type Decide,
   type DecideMany,
-  type Lead,
   type VolumeDecisionDeps,
 } from "./volume-decisions.ts";
 import { createVolumeInsertion, type VolumeInsertion } from "./volume-insertion.ts";
@@ -138,9 +137,11 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
       log.warn("the attach slots could not be counted; each grant is compared in the store", { error }),
   });
   const leads = new Set<Lead>();
-  const lead: Lead = (before, after) => {
-    const leaving = [...leads].flatMap((one) => one(before, after) ?? []);
-    return leaving.length === 0 ? undefined : Promise.all(leaving);
+  const lead: VolumeDecisionDeps["lead"] = async (found, decision) => {
+    for (const [i, change] of decision.entries()) {
+      const [before, after] = [found[i]?.volume, change?.volume];
+      if (before && after) await Promise.all([...leads].map((one) => one(before, after)));
+    }
   };
   const decisions = createVolumeDecisions({ ...deps, cache, slots, damages, tell, lead });
   const insertion = createVolumeInsertion({ ...deps, decisions, cache, tell });
