@@ -27,6 +27,7 @@ export const barMutants: readonly ModelMutant[] = [
     find: 'if (pair?.state === "DETACHING") return noChange(volume);',
     put: "",
     within: "overtaking at sockets",
+    mostStates: 1_500_000,
   },
   {
     name: "the bar of an attach goes before the undo is owed",

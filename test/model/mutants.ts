@@ -22,6 +22,7 @@ const callMutants: readonly ModelMutant[] = [
     find: 'if (end === "open") records.orders.forget(key);',
     put: "",
     within: "kills",
+    mostStates: 1_500_000,
   },
   {
     name: "a call without an answer counts as ended",
