@@ -203,6 +203,42 @@ describe("attachAbandoned", () => {
   });
 });
 
+describe("a permit that may have left ahead", () => {
+  const marked = (uid: string, changes: Partial<Claim> = {}): Claim => waiting(uid, { ahead: "op-1", ...changes });
+  const refused = { kind: "refused", failure: failureWith("fail", { reason: "PLUGIN_REFUSED" }) } as const;
+  const left = { attachments: ["n1 ATTACHING"], intent: "attach n1" };
+
+  it("[I2] [PA3] of a claim that is given up: it is recalled, and the attach stays as it is", () => {
+    const given = attaching([marked("a", { goal: "released" })]);
+    expect(told(attachAbandoned(given, "a", at))).toEqual({ ...left, claims: ["a RELEASING"], ended: [] });
+  });
+
+  it("[I2] [PA3] of one whose attach is refused: recalled with its failure, and who only joined the attach ends", () => {
+    const change = attachAnswered(attaching([marked("a"), waiting("b")]), "n1", refused, at);
+    expect(told(change)).toEqual({ ...left, claims: ["a RELEASING"], ended: ["b FAILED PLUGIN_REFUSED"] });
+    expect(change.volume?.claims["a"]).toMatchObject({ goal: "released", failure: { reason: "PLUGIN_REFUSED" } });
+  });
+
+  it("[I2] [PA3] of one that is recalled: no undo starts beside it", () => {
+    const recalled = waiting("a", { state: "RELEASING", goal: "released" });
+    const doubtful = attaching([recalled, waiting("b")], { uncertainSince: 1 });
+    const over = { ...left, claims: ["a RELEASING"], ended: ["b FAILED PLUGIN_REFUSED"] };
+    expect(told(attachAnswered(doubtful, "n1", refused, at))).toEqual(over);
+    const givenUp = attaching([recalled, waiting("b", { goal: "released" })]);
+    expect(told(attachAbandoned(givenUp, "b", at))).toEqual({ ...over, ended: ["b RELEASED"] });
+  });
+
+  it("[PA3] of one that nobody wants any more when the attach is done: recalled from the attachment", () => {
+    const change = attachAnswered(attaching([marked("a", { goal: "released" })]), "n1", done(), at);
+    expect(told(change)).toEqual({
+      claims: ["a RELEASING"],
+      attachments: ["n1 ATTACHED"],
+      intent: "none",
+      ended: [],
+    });
+  });
+});
+
 describe("detach", () => {
   const failed = failureWith("block", { reason: "DETACH_UNPROVEN", code: "NOT_FOUND" });
 

@@ -36,6 +36,11 @@ describe("[I1] a hold beside its record", () => {
     expect(judgeHold(volumeRecord([claimRecord("c1", { state: "ATTACHING", epoch })], []), held("c1"))).toBe("newer");
   });
 
+  test("[PA3] of a claim whose permit may have left ahead goes on", () => {
+    const marked = claimRecord("c1", { state: "ATTACHING", epoch, ahead: "op-1" });
+    expect(judgeHold(volumeRecord([marked], []), held("c1"))).toBe("held");
+  });
+
   test("of a claim that the record does not name is proved by no epoch", () => {
     expect(judgeHold({ ...volumeRecord(), epoch: { gen: 1, ctr: 99 } }, held("c1"))).toBe("unnamed");
   });

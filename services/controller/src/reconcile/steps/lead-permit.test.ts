@@ -178,6 +178,19 @@ describe("a controller and an agent", () => {
     expect(await claimNow()).not.toHaveProperty("ahead");
   });
 
+  it("an answer that cannot be stored is asked for again", async () => {
+    const { publish } = world.agents;
+    world.agents.publish = async (...asked) => {
+      world.agents.publish = publish;
+      world.store.failCommits(1, 1);
+      return await publish(...asked);
+    };
+    await world.claim("web", "n1", ["data"]);
+    await world.pass(minute);
+    expect(await world.states("web")).toEqual(["ACTIVE"]);
+    expect(ofAgent("publish")).toHaveLength(2);
+  });
+
   it("[PA3] [I2] a controller that ends between the permit and its commit: a release asks the agent before anything is detached", async () => {
     world.killAt("controller.attach.after-lead");
     await world.claim("web", "n1", ["data"]);

@@ -120,6 +120,19 @@ describe("a controller and an agent", () => {
     expect(releases()).toHaveLength(2);
   });
 
+  it("an answer that cannot be stored is asked for again", async () => {
+    const { release } = world.agents;
+    world.agents.release = async (...asked) => {
+      world.agents.release = release;
+      world.store.failCommits(1, 1);
+      return await release(...asked);
+    };
+    await world.release("web");
+    await world.pass(minute);
+    expect(await world.states("web")).toEqual(["RELEASED"]);
+    expect(releases()).toHaveLength(2);
+  });
+
   it("a drain does not lead: it may be taken back before its wish is stored", async () => {
     const seen: (string | undefined)[] = [];
     const { release } = world.agents;

@@ -136,7 +136,6 @@ export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid },
   await failpoint("controller.offer.after-commit");
   signal.throwIfAborted();
   const pushed = deps.led.get(claim) ?? pushPermit(deps, node.record, ready, vetting);
-  deps.led.delete(claim);
   const { permit, node: to } = pushed;
   const answer = await pushed.answer;
   signal.throwIfAborted();
@@ -196,7 +195,6 @@ export const releaseStep: StepHandler<"release"> = async (deps, { node: name, ui
   signal.throwIfAborted();
   const { epoch } = claim;
   const led = deps.ledReleases.get(claim);
-  deps.ledReleases.delete(claim);
   const answer = await (led ?? pushRelease(deps, volume, { ...claim, epoch }, node.record, vetting));
   signal.throwIfAborted();
   await failpoint("controller.release.after-call");
