@@ -32,14 +32,15 @@ const storeRelease = async (
 ): Promise<readonly ChangeResult[]> => {
   const meant = (found: readonly VersionedVolume[]) =>
     found.map(({ volume }) => volume).filter(({ claims }) => Object.values(claims).some(wanted));
+  const options = { by, leads: true } as const;
   const known = records.knownOf(namespace, workload);
   const refs = meant(known);
   if (refs.length > 0 && refs.length === known.length) {
-    const results = await records.changeAlone({ namespace, workload }, refs, decide, { by, leads: true });
+    const results = await records.changeAlone({ namespace, workload }, refs, decide, options);
     if (results?.some(({ changed }) => changed)) return results;
   }
   const all = meant(await volumesOfWorkload(records, namespace, workload));
-  return all.length === 0 ? [] : await records.changeMany(all, decide, { by, leads: true });
+  return all.length === 0 ? [] : await records.changeMany(all, decide, options);
 };
 
 /** Wants the claims gone, all of them in one commit. What is gone already, or never was, is no error. */

@@ -104,10 +104,11 @@ const attachUndone = (volume: VolumeRecord, node: string, failure: Failure, at: 
 
 /** PA3: its agent is asked to let go of what it may have. */
 const recalled = (volume: VolumeRecord, uid: string, failure: Failure | undefined, at: Moment): Change =>
-  step(volume, uid, "recalled", at, (c) => ({
-    ...(failure === undefined ? c : failing(failure)(c)),
-    goal: "released",
-  }));
+  step(volume, uid, "recalled", at, givenUp(failure));
+
+const givenUp =
+  (failure: Failure | undefined) =>
+  (claim: Claim): Claim => ({ ...(failure === undefined ? claim : failing(failure)(claim)), goal: "released" });
 
 /** The same call again for every claim that still waits for it, and the undo of those that nobody wants any more. */
 const triedAgain = (volume: VolumeRecord, node: string, failure: Failure, at: Moment): Change =>
@@ -131,8 +132,9 @@ const staying = (volume: VolumeRecord, uid: string, node: string): boolean =>
   );
 
 /**
- * A claim that was never offered lets go of its attachment, or has its permit recalled: while others stay with it, it just ends. When nobody does, all that
- * gave it up owe its undo together, or the detach of one would take the attachment from under the others (I6).
+ * A claim that was never offered lets go of its attachment, or has its permit recalled. While others stay with the attachment, the claim
+ * just ends. When nobody does, all that gave it up owe its undo together, or the detach of one would take the attachment from under the
+ * others (I6).
  */
 const giveUpAttach = (volume: VolumeRecord, uid: string, at: Moment): Change => {
   const claim = volume.claims[uid];
@@ -150,10 +152,7 @@ const attachOwed = (volume: VolumeRecord, uid: string, failure: Failure | undefi
   const claim = volume.claims[uid];
   const attachment = claim === undefined ? undefined : volume.attachments[claim.node];
   if (claim === undefined || attachment === undefined) return noChange(volume);
-  return step(startDetach(volume, attachment, at), uid, "attach_owed", at, (c) => ({
-    ...(failure === undefined ? c : failing(failure)(c)),
-    goal: "released",
-  }));
+  return step(startDetach(volume, attachment, at), uid, "attach_owed", at, givenUp(failure));
 };
 
 const claimsIn = (volume: VolumeRecord, node: string, state: Claim["state"]): readonly Claim[] =>

@@ -3,6 +3,7 @@ import { compareEpochs, type Epoch, newerEpoch, zeroEpoch } from "@holdfast/mode
 import { type Change, noChange } from "../change.ts";
 import type { ClaimTombstone } from "../claim/claim.ts";
 import type { Inventory } from "../claim/permit.ts";
+import { mayBeAhead } from "../claim/permit-ahead.ts";
 import type { Moment } from "../moment.ts";
 import type { NodeRecord } from "../node/node.ts";
 import { hasOutlived, lifeOf } from "../node/node-life.ts";
@@ -25,7 +26,7 @@ export const judgeHold = (
   const claim = volume.claims[claimUid];
   if (claim === undefined) return "unnamed";
   if (compareEpochs(epoch, claim.epoch ?? zeroEpoch) > 0) return "newer";
-  if (claim.state === "ATTACHING") return claim.ahead === undefined ? "newer" : "held";
+  if (claim.state === "ATTACHING") return mayBeAhead(claim) ? "held" : "newer";
   return claim.state === "DETACHING" ? "over" : "held";
 };
 

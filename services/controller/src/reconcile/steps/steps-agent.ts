@@ -131,13 +131,13 @@ export const offerStep: StepHandler<"offer"> = async (deps, { node: name, uid },
         publishUnknown(v, uid, gone, nodeBlock("publish", v, uid, node.record, gone, at), at),
       )
     ).changed;
-  const ready = permitFor(volume, claim, node.record.nodeEpoch);
-  if (ready === undefined) return false;
+  const led = deps.led.get(claim);
+  const permit = led?.permit ?? permitFor(volume, claim, node.record.nodeEpoch);
+  if (permit === undefined) return false;
   await failpoint("controller.offer.after-commit");
   signal.throwIfAborted();
-  const pushed = deps.led.get(claim) ?? pushPermit(deps, node.record, ready, vetting);
-  const { permit, node: to } = pushed;
-  const answer = await pushed.answer;
+  const { node: to, answer: awaited } = led ?? pushPermit(deps, node.record, permit, vetting);
+  const answer = await awaited;
   signal.throwIfAborted();
   await failpoint("controller.offer.after-call");
   const decide = (v: VolumeRecord, at: Moment) =>
