@@ -33,14 +33,31 @@ const permit = (uid: string, ctr: number) => ({
   found: { stage: false, target: false },
 });
 const sight = { marks: [{ device: "8:1", root: "/" }], before: [3] };
+const place = { container: "c", path: "/data", readOnly: false, propagation: "private" };
+const volumes = [{ alias: "a", volume: "data", readOnly: false, places: [place] }];
+const workload = { namespace: "ns", workload: "w" };
+const wanted = { ...workload, type: "wanted", digest: "d", volumes };
+const held = { facts: facts("k-8", 7), phase: "published", goal: "mounted", mountId: 40 };
+const stage = { phase: "staged", needed: true, path: "/hf/s", shown: [39], ...sight };
+const rewritten = {
+  ref: { ...ref, volumeUid: "u-2" },
+  ...{ floor: epoch(6), dead: [{ claimUid: "k-9", epoch: epoch(8), late: true }], stage, claims: { "k-8": held } },
+};
+const agentFacts = {
+  ...{ nodeEpoch: 1, clusterUid: "c", promisedGen: 1, promisedTo: "v", bootId: "b-1" },
+  workloads: { "ns/w": { ...workload, phase: "wanted", digest: "d", volumes, claimUids: {} } },
+};
 const of = (r: unknown) => ({ v: ref.volumeUid, r });
 const framesOf: readonly (readonly unknown[])[] = [
+  [{ f: agentFacts }, { s: rewritten }],
   [{ a: { type: "boot", bootId: "b-1" } }, { a: { type: "node-epoch", nodeEpoch: 1, clusterUid: "c" } }],
   [{ a: { type: "promised-gen", gen: 1, uid: "v" } }],
   [of(permit("k-1", 5)), of({ type: "stage-intent" })],
   [of({ type: "staged", shown: [], ...sight }), of({ type: "publish-intent", claimUid: "k-1" })],
   [of({ type: "published", claimUid: "k-1", mountId: 41, shown: [40], ...sight })],
-  [{ a: { type: "workload", record: { namespace: "ns", workload: "w", type: "wanted", digest: "d", volumes: [] } } }],
+  [{ a: { type: "workload", record: wanted } }],
+  [{ a: { type: "workload", record: { ...workload, type: "claimed", claimUids: { a: "k-1" } } } }],
+  [{ a: { type: "docker", record: { volume: "data", type: "wanted", id: "m-1", daemon: "d-1" } } }],
   [of({ type: "unpublish-intent", claimUid: "k-1" }), of({ type: "unpublished", claimUid: "k-1" })],
   [of({ type: "unstage-intent" }), of({ type: "unstaged" })],
   [of({ type: "released", claimUid: "k-1", epoch: epoch(5), late: false })],

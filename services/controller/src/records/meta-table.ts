@@ -1,9 +1,10 @@
 /** A table of one record: what all controllers of a cell share, under a key of its own. */
+
+import type { Shape } from "@holdfast/model/record-shape";
 import type { AggregateRef } from "../domain/store-types.ts";
 import { changedAllTheTime } from "./commit-rounds.ts";
 import { createRecordTable, type RecordTable, type RecordTableDeps } from "./record-table.ts";
 import { recordReader } from "./shape/record-reader.ts";
-import type { Shape } from "./shape/record-shape.ts";
 
 export const metaRef = (key: string): AggregateRef => ({ kind: "meta", key });
 

@@ -40,10 +40,6 @@ describe("the ids of a volume's mounts", () => {
     expect(after(...records)?.[volume]).toEqual(ids);
   });
 
-  test("a record of a later version is none of these", () => {
-    expect(applyDocker({}, { volume, type: "pinned" } as unknown as DockerRecord)).toBeUndefined();
-  });
-
   test("one writer on one node is the first id alone", () => {
     const ids = [row("a"), row("b")];
     expect(soleIdBeside(ids, "b", "SINGLE_NODE_SINGLE_WRITER")).toBe("a");

@@ -46,11 +46,7 @@ const changed = (ids: readonly MountId[] | undefined, record: DockerRecord): rea
   }
 };
 
-const recordTypes: readonly string[] = ["wanted", "answered", "dropped", "settled"] satisfies DockerRecord["type"][];
-
-/** Undefined: a record of a later version. */
-export const applyDocker = (book: DockerBook, record: DockerRecord): DockerBook | undefined => {
-  if (!recordTypes.includes(record.type)) return undefined;
+export const applyDocker = (book: DockerBook, record: DockerRecord): DockerBook => {
   const { [record.volume]: ids, ...others } = book;
   const next = changed(ids, record);
   return next === undefined ? others : { ...others, [record.volume]: next };

@@ -3,14 +3,15 @@
  *
  * L1 What `volume` answers follows from records that are as safe as record-survival.ts asks, and from what was seen since; never from a
  *    record that waits.
- * L2 A record that the machine does not allow makes the journal damaged: nothing is guessed.
+ * L2 A record that no version writes, or that the machine does not allow, makes the journal damaged: nothing is guessed.
  */
 import { type Vetting, withPromise } from "@holdfast/model/vetting";
 import { applyDocker, nothingOfDocker } from "../domain/docker-book.ts";
-import type { AgentRecord, VolumeEvent, VolumeRecord } from "../domain/events.ts";
-import { applyRegistryChange, emptyRegistry, type RegistryStep } from "../domain/plugin-registry.ts";
+import type { AgentRecord, VolumeRecord } from "../domain/events.ts";
+import { journalFault } from "../domain/journal-shapes.ts";
+import { applyRegistryChange, emptyRegistry } from "../domain/plugin-registry.ts";
 import { promisedOf } from "../domain/promise.ts";
-import { agentFault, recordFault, volumeFault } from "../domain/record-fault.ts";
+
 import { type Survival, survivalOf } from "../domain/record-survival.ts";
 import type { AgentFacts, VolumeState } from "../domain/types.ts";
 import { applyEvent, isFault } from "../domain/volume-machine.ts";
@@ -49,41 +50,46 @@ export function foldRecords(entries: readonly unknown[]): Folded {
   let agent = newAgent;
   const volumes = new Map<string, VolumeState>();
   const take = (entry: Entry): string | undefined => {
-    // A file that was rewritten by an earlier version names no plugins.
-    if ("f" in entry) agent = { ...newAgent, ...entry.f };
+    if ("f" in entry) agent = entry.f;
     else if ("s" in entry) volumes.set(entry.s.ref.volumeUid, entry.s);
     else if ("a" in entry) {
       if (entry.a.type === "boot" && entry.a.bootId !== agent.bootId) forgetSights(volumes);
-      const after = withKnown(agent, entry.a);
-      if (typeof after === "string") return `the agent itself: ${after}`;
-      agent = after;
+      agent = withRecord(agent, entry.a);
     } else {
-      const after = applyKnown(volumes.get(entry.v), entry.r);
-      if (typeof after === "string") return `volume ${entry.v}: ${after}`;
+      const after = applyEvent(volumes.get(entry.v), entry.r);
+      if (isFault(after)) return after.fault;
       volumes.set(entry.v, after);
     }
     return undefined;
   };
-  for (const entry of entries) {
-    const fault = faultIn(() => unsound(entry as Entry) ?? take(entry as Entry));
-    if (fault !== undefined) return { agent, volumes, fault };
+  for (const written of entries) {
+    const entry = completed(written);
+    const fault = journalFault(entry) ?? faultIn(() => take(entry as Entry));
+    if (fault !== undefined) return { agent, volumes, fault: `${subjectOf(entry)}: ${fault}` };
   }
   return { agent, volumes, fault: undefined };
 }
 
-function unsound(entry: Entry): string | undefined {
-  if ("f" in entry) return agentFault({ ...newAgent, ...entry.f });
-  if ("s" in entry) return volumeFault(entry.s);
-  return recordFault("a" in entry ? entry.a : entry.r);
-}
-
-/** L2: what is built otherwise than any version writes it is a fault as well, and no end of the process. */
+/** Texts may be any: a claim's uid that every object has for a field is none of ours either. */
 function faultIn(take: () => string | undefined): string | undefined {
   try {
     return take();
   } catch (error) {
     return `a record that cannot be read (${error instanceof Error ? error.message : String(error)})`;
   }
+}
+
+/** A file that was rewritten by an earlier version names no plugins. */
+const completed = (entry: unknown): unknown =>
+  typeof entry === "object" && entry !== null && "f" in entry && typeof entry.f === "object"
+    ? { f: { ...newAgent, ...entry.f } }
+    : entry;
+
+function subjectOf(entry: unknown): string {
+  const { v, s } = Object(entry) as { readonly v?: unknown; readonly s?: unknown };
+  if (v === undefined && s === undefined) return "the agent itself";
+  const uid = v ?? (Object(Object(s).ref) as { readonly volumeUid?: unknown }).volumeUid;
+  return typeof uid === "string" ? `volume ${uid}` : "a volume";
 }
 
 /** Mount ids and device numbers of an earlier boot mean other mounts in this one: what they name now is not ours. */
@@ -94,19 +100,7 @@ function forgetSights(volumes: Map<string, VolumeState>): void {
   }
 }
 
-function applyKnown(volume: VolumeState | undefined, event: VolumeEvent): VolumeState | string {
-  // A journal of the same format may still hold a record type that this version does not know.
-  const after = applyEvent(volume, event) as ReturnType<typeof applyEvent> | undefined;
-  if (after === undefined) return `a record of unknown type ${JSON.stringify(event.type)}`;
-  return isFault(after) ? after.fault : after;
-}
-
-/** As for the volumes: what a later version wrote is not left out, which would be to forget it. */
-function withKnown(agent: AgentFacts, record: AgentRecord): AgentFacts | string {
-  return withRecord(agent, record) ?? `a record of unknown type ${JSON.stringify(record)}`;
-}
-
-function withRecord(agent: AgentFacts, record: AgentRecord): AgentFacts | undefined {
+function withRecord(agent: AgentFacts, record: AgentRecord): AgentFacts {
   switch (record.type) {
     case "node-epoch":
       return { ...agent, nodeEpoch: record.nodeEpoch, clusterUid: record.clusterUid };
@@ -114,16 +108,12 @@ function withRecord(agent: AgentFacts, record: AgentRecord): AgentFacts | undefi
       return withPromised(agent, { gen: record.gen, uid: record.uid ?? "" });
     case "boot":
       return { ...agent, bootId: record.bootId, workloads: afterBoot(agent.workloads) };
-    case "plugin": {
-      const step = applyRegistryChange(agent.plugins, record.change) as RegistryStep | undefined;
-      return step && { ...agent, plugins: step.registry };
-    }
+    case "plugin":
+      return { ...agent, plugins: applyRegistryChange(agent.plugins, record.change).registry };
     case "workload":
       return { ...agent, workloads: applyWorkload(agent.workloads, record.record) };
-    case "docker": {
-      const docker = applyDocker(agent.docker, record.record);
-      return docker && { ...agent, docker };
-    }
+    case "docker":
+      return { ...agent, docker: applyDocker(agent.docker, record.record) };
   }
 }
 
@@ -172,7 +162,7 @@ export function createLedger(journal: Journal): Ledger {
       ),
     commitAgent: (record) =>
       append([{ a: record }], "host", () => {
-        agent = withRecord(agent, record) ?? agent;
+        agent = withRecord(agent, record);
       }),
     keep: take,
     onVolume: (listener) => void listeners.push(listener),

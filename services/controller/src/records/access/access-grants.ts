@@ -5,6 +5,8 @@
  * AG1 A grant is stored before anybody here heeds it. AG2 A record that cannot be read grants nothing. AG3 It may
  * ask for tickets in any namespace: whoever asks is told of it.
  */
+
+import { filled, listOf, optional, shaped, time } from "@holdfast/model/record-shape";
 import { isHoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import type { AccessGrantRecord } from "../../domain/access/access-grant.ts";
 import type { AuditedAs } from "../../domain/repair/audit.ts";
@@ -12,7 +14,6 @@ import type { AggregateRef, IndexEntry } from "../../domain/store-types.ts";
 import { changedAllTheTime } from "../commit-rounds.ts";
 import { createRecordTable, type RecordPage, type RecordTableDeps, type Versioned } from "../record-table.ts";
 import { recordReader } from "../shape/record-reader.ts";
-import { filled, listOf, optional, shaped, time } from "../shape/record-shape.ts";
 
 export interface AccessGrants {
   /** Reads every grant: before anybody is served, and whenever changes may have been missed. */

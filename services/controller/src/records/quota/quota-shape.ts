@@ -1,5 +1,5 @@
 /** The fields of a quota that decisions are made from. */
-import { filled, optional, type Shape, shaped, size, time } from "../shape/record-shape.ts";
+import { filled, optional, type Shape, shaped, size, time } from "@holdfast/model/record-shape";
 
 const usage = { volumes: size, bytes: size, snapshots: size };
 const { volumes, bytes, snapshots } = usage;

@@ -1,5 +1,5 @@
 /** The fields of what controllers say of themselves. */
-import { count, filled, flag, listOf, mapOf, type Shape, shaped, text, time } from "./record-shape.ts";
+import { count, filled, flag, listOf, mapOf, type Shape, shaped, text, time } from "@holdfast/model/record-shape";
 
 export const rosterShape: Shape = shaped({
   controllers: listOf(

@@ -1,5 +1,16 @@
 /** The fields of what is kept of a plugin, its profile among them. */
-import { count, filled, flag, listOf, mapOf, optional, type Shape, shaped, text, time } from "./record-shape.ts";
+import {
+  count,
+  filled,
+  flag,
+  listOf,
+  mapOf,
+  optional,
+  type Shape,
+  shaped,
+  text,
+  time,
+} from "@holdfast/model/record-shape";
 
 const texts = mapOf(text);
 

@@ -4,9 +4,10 @@
  * D1 A record that cannot be read is named (RECORD_DAMAGED), and is never taken for one that is absent. D2 What is read has the
  * fields that decisions are made from, and stands under its own key. D3 Of several records each is judged by itself.
  */
+
+import type { Shape } from "@holdfast/model/record-shape";
 import type { StoredRecord } from "../../domain/store-types.ts";
 import { recordDamaged } from "../../store/store-errors.ts";
-import type { Shape } from "./record-shape.ts";
 
 export type RecordReader<T> = (stored: StoredRecord) => T;
 

@@ -1,9 +1,5 @@
 /** The fields of each kind of record that decisions are made from. */
 import { accessModes } from "@holdfast/model/access";
-import { claimStates } from "../../domain/claim/claim.ts";
-import { orphanKinds } from "../../domain/repair/orphan.ts";
-import { cutStates } from "../../domain/snapshot/snapshot.ts";
-import { volumeStates } from "../../domain/volume/volume.ts";
 import {
   count,
   filled,
@@ -17,7 +13,11 @@ import {
   size,
   text,
   time,
-} from "./record-shape.ts";
+} from "@holdfast/model/record-shape";
+import { claimStates } from "../../domain/claim/claim.ts";
+import { orphanKinds } from "../../domain/repair/orphan.ts";
+import { cutStates } from "../../domain/snapshot/snapshot.ts";
+import { volumeStates } from "../../domain/volume/volume.ts";
 
 const epoch = shaped({ gen: count, ctr: count });
 const attempts = shaped({ count, nextTry: time });

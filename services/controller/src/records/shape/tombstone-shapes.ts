@@ -1,5 +1,5 @@
 /** What is left of what has ended, as far as it is decided from. */
-import { filled, oneOf, type Shape, shaped, text, time } from "./record-shape.ts";
+import { filled, oneOf, type Shape, shaped, text, time } from "@holdfast/model/record-shape";
 
 export const claimTombstoneShape: Shape = shaped({
   namespace: filled,

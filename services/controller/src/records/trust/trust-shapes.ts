@@ -1,5 +1,5 @@
 /** The fields of tokens and denials that decisions are made from. */
-import { filled, optional, type Shape, shaped, text, time } from "../shape/record-shape.ts";
+import { filled, optional, type Shape, shaped, text, time } from "@holdfast/model/record-shape";
 
 export const nodeTokenShape: Shape = shaped({
   hash: filled,
