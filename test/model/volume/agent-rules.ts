@@ -5,7 +5,7 @@
 import type { Vetting } from "@holdfast/model/vetting";
 import type { VolumeEvent } from "../../../services/node-agent/src/domain/events.ts";
 import { judgePermit, judgeRelease, type RefusalReason } from "../../../services/node-agent/src/domain/judge-order.ts";
-import { nextStep } from "../../../services/node-agent/src/domain/next-step.ts";
+import { leavesWithStage, nextStep } from "../../../services/node-agent/src/domain/next-step.ts";
 import { emptyRegistry } from "../../../services/node-agent/src/domain/plugin-registry.ts";
 import type {
   AgentFacts,
@@ -115,6 +115,7 @@ export const handleOrder = (
           break;
         case "unpublish":
           take({ type: "unpublish-intent", claimUid: claim });
+          if (leavesWithStage(state, claim)) take({ type: "unstage-intent" });
           mounted.delete(claim);
           take({ type: "unpublished", claimUid: claim });
           break;

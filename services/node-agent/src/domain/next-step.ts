@@ -1,4 +1,5 @@
 /** What to do next for one claim of a volume. Two total tables; nothing else decides. */
+import { accessRules } from "@holdfast/model/access";
 import type { ClaimPhase, StagePhase, VolumeState } from "./types.ts";
 
 /**
@@ -80,6 +81,17 @@ const needsStage = (volume: VolumeState, claimUid: string): boolean => {
 
 export const isLast = (volume: VolumeState, claimUid: string): boolean =>
   Object.keys(volume.claims).every((uid) => uid === claimUid || !needsStage(volume, uid));
+
+/**
+ * Nothing of the volume is left behind this claim, and while it is held no other is let in beside it: the stage is on its way out with it, so
+ * that both intents are written at once.
+ */
+export const leavesWithStage = (volume: VolumeState, claimUid: string): boolean => {
+  const claim = volume.claims[claimUid];
+  const staged = !["not-needed", "unstaged", "unstaging"].includes(standingOf(volume));
+  const alone = claim !== undefined && !accessRules[claim.facts.accessMode].manyWorkloads;
+  return staged && alone && claim.goal === "released" && isLast(volume, claimUid);
+};
 
 export const nextStep = (volume: VolumeState, claimUid: string): Step => {
   const claim = volume.claims[claimUid];

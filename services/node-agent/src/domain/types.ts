@@ -50,7 +50,7 @@ export const stagePhases = ["unstaged", "staging", "unsure", "staged", "unstagin
  * - `staging`: the first call is under way; no earlier one is in doubt.
  * - `unsure`: it may be staged: a call had no certain answer, or the agent or the mount was lost since.
  * - `staged`: the plugin said OK in this life, and nothing was seen since that would contradict it.
- * - `unstaging`: on its way out; only NodeUnstageVolume may follow.
+ * - `unstaging`: on its way out; only NodeUnstageVolume may follow, behind NodeUnpublishVolume for a claim that goes with it.
  */
 export type StagePhase = (typeof stagePhases)[number];
 

@@ -1,8 +1,9 @@
+import type { AccessMode } from "@holdfast/model/access";
 import { describe, expect, test } from "vitest";
 import { everyRow } from "../../../../test/support/every-row.ts";
 import { claimEvents, claimTable } from "./claim-table.ts";
 import type { VolumeEvent } from "./events.ts";
-import { mountSteps, nextStep, releaseSteps, type StageStanding } from "./next-step.ts";
+import { leavesWithStage, mountSteps, nextStep, releaseSteps, type StageStanding } from "./next-step.ts";
 import { stageEvents, stageTable } from "./stage-table.ts";
 import {
   type ClaimPhase,
@@ -159,6 +160,21 @@ describe("the next step: every claim phase × stage", () => {
 
   type Cell = (typeof cells)[number];
   const nameOf = ([phase, standing]: Cell) => `${phase}, stage ${standing}`;
+
+  test("the stage goes with the last claim of a volume for one workload, and with no other", () => {
+    const mode = (uid: string, accessMode: AccessMode, goal: HeldClaim["goal"] = "released"): HeldClaim => {
+      const claim = claimIn("published", uid, 5, goal);
+      return { ...claim, facts: { ...claim.facts, accessMode } };
+    };
+    const one = mode("a", "SINGLE_NODE_WRITER");
+    const leaves = (standing: StageStanding, ...claims: HeldClaim[]) =>
+      leavesWithStage(volumeAt(standing, claims), "a");
+    expect(standings.filter((standing) => leaves(standing, one))).toEqual(["staging", "unsure", "staged"]);
+    expect(leaves("staged", mode("a", "SINGLE_NODE_MULTI_WRITER"))).toBe(false);
+    expect(leaves("staged", mode("a", "SINGLE_NODE_WRITER", "mounted"))).toBe(false);
+    expect(leaves("staged", one, mode("b", "SINGLE_NODE_WRITER"))).toBe(false);
+    expect(leaves("staged")).toBe(false);
+  });
 
   const towardsMount = ([phase, standing, at]: Cell) => {
     const says = mountSays[phase].split(" ")[at];

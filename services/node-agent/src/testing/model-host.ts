@@ -250,8 +250,10 @@ export function createModelHost({ journalled, onCrash }: ModelHostOptions): Mode
       expect(claims.find((claim) => claim.facts.target === target)?.phase).toBe("unpublishing"); // [I4]
       return call("NodeUnpublishVolume", ref.externalId, target);
     },
-    async unstage(ref, path) {
-      expect(journalled(ref.volumeUid)?.stage.phase).toBe("unstaging"); // [I4]
+    async unstage(ref, path, _signal, cause) {
+      const known = journalled(ref.volumeUid);
+      expect(known?.stage.phase).toBe("unstaging"); // [I4]
+      expect(Object.keys(known?.claims ?? {})).toContain(cause?.claim); // [I3]
       // CSI: NodeUnstage comes after every NodeUnpublish.
       const there = [...published].filter(([target, volume]) => volume === ref.externalId && !excused.has(target));
       expect(there).toEqual([]);

@@ -2,7 +2,7 @@
 import { accessRules } from "@holdfast/model/access";
 import type { Epoch } from "@holdfast/model/epoch";
 import { leftovers, type MountView, marksUnder } from "../domain/mounts.ts";
-import { isLast } from "../domain/next-step.ts";
+import { isLast, leavesWithStage } from "../domain/next-step.ts";
 import type { VolumePaths } from "../domain/paths.ts";
 import type { MountMark } from "../domain/types.ts";
 import type { MountTable, NodePlugin, UndoCause } from "../ports.ts";
@@ -20,7 +20,8 @@ type UndoTools = Pick<StepTools, "dirs" | "failpoint" | "mounts" | "signal"> & {
 export async function unpublishStep(run: VolumeRun, claimUid: string, tools: UndoTools): StepEnd {
   const { plugin, dirs, failpoint, mounts, signal, cause, lingering } = tools;
   failpoint("agent.unpublish.before-journal");
-  await run.commit({ type: "unpublish-intent", claimUid }); // I4
+  const along = leavesWithStage(run.volume(), claimUid) ? [{ type: "unstage-intent" } as const] : [];
+  await run.commit({ type: "unpublish-intent", claimUid }, ...along); // I4
   failpoint("agent.unpublish.after-journal");
   const { ref, claims } = run.volume();
   const target = claims[claimUid]?.facts.target ?? "";
@@ -63,7 +64,8 @@ export async function unstageStep(run: VolumeRun, volumePaths: VolumePaths, tool
     run.stageShows({ marks, before: idsBefore(run, undefined, staged, marks.filter(isNewTo(run))) });
   }
   failpoint("agent.unstage.before-journal");
-  await run.commit({ type: "unstage-intent" }); // I4
+  const intended = run.volume().stage.phase === "unstaging";
+  await (intended ? run.ready() : run.commit({ type: "unstage-intent" })); // I4
   failpoint("agent.unstage.after-journal");
   const { ref, stage } = run.volume();
   const undone = { ref, claimUid: cause.claim, path: stage.path, method: "NodeUnstageVolume" } as const;

@@ -35,6 +35,40 @@ describe("a claim's way up and down", () => {
     expect(agent.host.mountedPaths()).toEqual([]);
   });
 
+  test("[I4] a volume for one workload: both intents of its release are one sync, and the calls keep their order", async () => {
+    const agent = await startModelAgent();
+    await agent.volumes().publish(permitOrder("a", 5, single), anyCaller);
+    const mid = agent.ledger().syncs();
+    agent.host.fates.push("lost-before");
+    expect(await agent.volumes().release(releaseOrder("a", 5), anyCaller)).toMatchObject({ kind: "pending" });
+    const { claims, stage } = agent.ledger().volume(volumeRef.volumeUid) ?? {};
+    expect([claims?.["a"]?.phase, stage?.phase]).toEqual(["unpublishing", "unstaging"]);
+    // Nobody is let in beside it: the stage is not there for another one.
+    expect(await agent.volumes().publish(permitOrder("b", 6, single), anyCaller)).toMatchObject({ kind: "refused" });
+    await agent.volumes().release(releaseOrder("a", 5), anyCaller);
+    expect(agent.ledger().syncs() - mid).toBe(3);
+    expect(agent.host.calls.slice(2)).toEqual([
+      "NodeUnpublishVolume lost-before",
+      "NodeUnpublishVolume done",
+      "NodeUnstageVolume done",
+    ]);
+  });
+
+  test("[I3] [I4] a permit that meets a stage on its way out is journalled before NodeUnstageVolume", async () => {
+    const agent = await startModelAgent();
+    await agent.volumes().publish(permitOrder("a", 5, reader), anyCaller);
+    agent.host.fates.push("done", "lost-before");
+    await agent.volumes().release(releaseOrder("a", 5), anyCaller);
+    const next = permitOrder("b", 6, { ...reader, oldestLiveEpoch: { gen: 1, ctr: 5 } });
+    expect(await agent.volumes().publish(next, anyCaller)).toMatchObject({ kind: "published" });
+    expect(agent.host.calls.slice(3)).toEqual([
+      "NodeUnstageVolume lost-before",
+      "NodeUnstageVolume done",
+      "NodeStageVolume done",
+      "NodePublishVolume done",
+    ]);
+  });
+
   test("[I2] two looks at the mounts up, and one at those of every process down: directories tell the rest", async () => {
     const agent = await startModelAgent();
     agent.host.looks.length = 0;

@@ -1,7 +1,8 @@
 /**
  * One run over one volume, in its lane: what is known, and what has to reach the journal before the next effect.
  *
- * R1 Nothing is done between a noted record and its commit except other notes: a call comes after `commit` (I4).
+ * R1 Nothing is done between a noted record and its commit except other notes: a call comes after `commit` (I4). Only what says that less
+ *    is owed may wait for a later one: whoever lost it would undo once more.
  * R2 Records that precede the same call share one sync.
  */
 import type { VolumeEvent, VolumeRecord, VolumeSighting } from "../domain/events.ts";
@@ -21,6 +22,8 @@ export interface VolumeRun {
   stageShows(sight: StageSight): void;
   /** Writes all that was noted, and these; one sync. */
   commit(...records: VolumeRecord[]): Promise<void>;
+  /** Before a call whose intent was written earlier: what is noted is written, unless it may wait (R1). */
+  ready(): Promise<void>;
   /** Writes what is left and keeps what was seen. */
   finish(): Promise<void>;
   /** After an error: what was under way may have happened; nothing that was only noted is believed. */
@@ -69,6 +72,7 @@ export function createVolumeRun(ledger: Ledger, initial: VolumeState | undefined
       }
       await write(); // R2
     },
+    ready: () => (noted.every(({ type }) => type === "unpublished") ? Promise.resolve() : write()),
     async finish() {
       await write();
       if (state !== undefined) ledger.keep(state);
