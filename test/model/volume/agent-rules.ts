@@ -91,25 +91,32 @@ export const handleOrder = (
     return { host: volume === undefined ? host : { ...host, volume }, ...told };
   };
 
+  const notPublished = (): void => {
+    if (held()?.phase === "publishing") take({ type: "publish-refused", claimUid: claim });
+  };
+
   /** undefined = as far as the goal of the claim asks for. */
   const drive = (): AgentReply | undefined => {
     for (let state: VolumeState | undefined = volume; state?.claims[claim] !== undefined; state = volume) {
       switch (nextStep(state, claim)) {
         case "stage":
           take({ type: "stage-intent" });
+          if (held()?.phase === "permitted") take({ type: "publish-intent", claimUid: claim });
           if (!attached) {
             take({ type: "stage-unknown" });
+            notPublished();
             return "uncertain";
           }
           if (fate === "refused") {
             take({ type: "stage-refused" });
+            notPublished();
             take({ type: "release-intent", claimUid: claim, failure: refusal });
             break;
           }
           take({ type: "staged", shown: [], marks: [], before: [] });
           break;
         case "publish":
-          take({ type: "publish-intent", claimUid: claim });
+          if (held()?.phase !== "publishing") take({ type: "publish-intent", claimUid: claim });
           mounted.add(claim);
           take({ type: "published", claimUid: claim, mountId: 1, marks: [], before: [] });
           break;

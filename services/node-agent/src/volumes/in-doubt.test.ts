@@ -1,3 +1,4 @@
+import { HoldfastError } from "@holdfast/shared/errors/holdfast-error";
 import { expect, test } from "vitest";
 import {
   anyCaller,
@@ -9,6 +10,7 @@ import {
 } from "../testing/model-agent.ts";
 
 const paths = modelPaths.of(volumeRef.plugin, volumeRef.externalId);
+const noTokens = new HoldfastError({ kind: "precondition", reason: "TOKENS_UNSIGNED", message: "there is no key" });
 const single = { accessMode: "SINGLE_NODE_WRITER" } as const;
 
 test("[I6] staged again over a mount that stayed: the agent leaves alone what the volume covers", async () => {
@@ -112,13 +114,13 @@ test("[I2] the agent ends during Publish, before what the stage shows was record
   });
 });
 
-test("[I6] the agent ends during Publish: what is staged is staged once, although nobody had recorded what it shows", async () => {
+test("[I6] the agent ends during Publish, before anything of it was recorded: staged again over the mount, and published", async () => {
   const agent = await startModelAgent();
   agent.host.fates.push("done", "crash-after");
   await Promise.race([agent.volumes().publish(permitOrder("a", 5, single), anyCaller), agent.crashed()]);
   await agent.start();
   expect(await agent.volumes().publish(permitOrder("a", 5, single), anyCaller)).toMatchObject({ kind: "published" });
-  expect(agent.host.calls.filter((call) => call.startsWith("NodeStage"))).toHaveLength(1);
+  expect(agent.host.calls.filter((call) => call.startsWith("NodeStage"))).toHaveLength(2);
   expect(agent.ledger().volume(volumeRef.volumeUid)?.stage).toMatchObject({ phase: "staged", marks: [{}] });
 });
 
@@ -139,4 +141,49 @@ test("[I2] published without its options: what the plugin mounted beside our pat
   expect(agent.host.mountedPaths()).toEqual(["/driver/global"]);
   agent.host.unmount("/driver/global");
   expect(await agent.volumes().publish(permitOrder("a", 5, single), anyCaller)).toMatchObject({ kind: "not-mounted" });
+});
+
+test("[I2] the agent ends between the first frame of a permit and its look: what stands in the way is still seen", async () => {
+  const agent = await startModelAgent();
+  const { look } = agent.host.mounts;
+  agent.host.mounts.look = async () => {
+    await expect.poll(() => agent.ledger().volume(volumeRef.volumeUid)?.claims["a"]?.phase).toBe("publishing");
+    agent.crash();
+    return await new Promise(() => undefined);
+  };
+  await Promise.race([agent.volumes().publish(permitOrder("a", 5), anyCaller), agent.crashed()]);
+  agent.host.mounts.look = look;
+  await agent.start();
+  agent.host.addMount(paths.target("stranger"), "9:7", "/elsewhere");
+  expect(await agent.volumes().publish(permitOrder("a", 5), anyCaller)).toMatchObject({
+    kind: "uncertain",
+    halt: { reason: "ORPHAN_MOUNT" },
+  });
+  expect(agent.host.calls).toEqual([]);
+});
+
+test("[I5] what was never published is not unpublished: its stage had no answer, or its tokens were not to be had", async () => {
+  const agent = await startModelAgent("restage", { tokens: () => Promise.reject(noTokens) });
+  agent.host.fates.push("lost-after");
+  expect(await agent.volumes().publish(permitOrder("a", 5), anyCaller)).toMatchObject({ kind: "uncertain" });
+  expect(await agent.volumes().release(releaseOrder("a", 5), anyCaller)).toMatchObject({ kind: "released" });
+  const order = permitOrder("b", 6);
+  const wanting = { ...order, contents: { ...order.contents, wantsTokens: true } };
+  expect(await agent.volumes().publish(wanting, anyCaller)).toMatchObject({ kind: "uncertain" });
+  expect(await agent.volumes().release(releaseOrder("b", 6), anyCaller)).toMatchObject({ kind: "released" });
+  expect(agent.host.calls).toEqual([
+    "NodeStageVolume lost-after",
+    "NodeUnstageVolume done",
+    "NodeStageVolume done",
+    "NodeUnstageVolume done",
+  ]);
+});
+
+test("[I5] a stranger in the way of a permit whose intents are written: nothing is undone that was never called", async () => {
+  const agent = await startModelAgent();
+  agent.host.addMount(paths.target("stranger"), "9:7", "/elsewhere");
+  expect(await agent.volumes().publish(permitOrder("a", 5), anyCaller)).toMatchObject({ kind: "uncertain" });
+  agent.host.unmount(paths.target("stranger"));
+  expect(await agent.volumes().release(releaseOrder("a", 5), anyCaller)).toMatchObject({ kind: "released" });
+  expect(agent.host.calls).toEqual([]);
 });

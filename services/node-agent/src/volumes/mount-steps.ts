@@ -50,18 +50,18 @@ export async function stageStep(run: VolumeRun, claimUid: string, contents: Perm
   let clear = run.volume().stage.phase === "unstaged";
   failpoint("agent.stage.before-journal");
   const order = orderOf(run, claimUid, contents);
-  const written = run.commit({ type: "stage-intent" }); // I4
+  // What follows a stage is known: both intents are one sync.
+  const along = phaseOf(run, claimUid) === "permitted" ? [{ type: "publish-intent", claimUid } as const] : [];
+  const written = run.commit({ type: "stage-intent" }, ...along); // I4
   if (tools.place.owed()) {
     const found = await foundInPlace(tools, written);
     if (!isFound(found)) {
       if (run.volume().stage.phase === "staging") run.note({ type: "stage-refused" });
+      notPublished(run, claimUid);
       return found;
     }
     if (found.stage) run.see({ type: "stage-unknown" });
-    if (found.target) {
-      await run.commit({ type: "publish-intent", claimUid });
-      run.see({ type: "publish-unknown", claimUid });
-    }
+    if (found.target) run.see({ type: "publish-unknown", claimUid });
     clear &&= !found.stage;
   }
   await written;
@@ -81,6 +81,7 @@ export async function stageStep(run: VolumeRun, claimUid: string, contents: Perm
   const phase = run.volume().stage.phase;
   if (phase === "staging" && (await surelyNot(result, order.stagingPath, mounts))) run.note({ type: "stage-refused" });
   else if (result.failure.sent) run.see({ type: "stage-unknown" });
+  notPublished(run, claimUid);
   return refusedOrHalt(run, claimUid, result, tools);
 }
 
@@ -93,15 +94,19 @@ export async function publishStep(
   const { plugin, dirs, failpoint, mounts, signal } = tools;
   const bare = orderOf(run, claimUid, contents);
   const told = contents.wantsTokens === true ? await tokensFor(bare, tools) : undefined;
-  if (told !== undefined && "halt" in told) return told.halt;
+  if (told !== undefined && "halt" in told) {
+    notPublished(run, claimUid);
+    return told.halt;
+  }
   failpoint("agent.publish.before-journal");
   const order = { ...bare, ...told };
   const { target } = order.facts;
-  const written = run.commit({ type: "publish-intent", claimUid }); // I4
+  const intended = phaseOf(run, claimUid) === "publishing";
+  const written = intended ? run.ready() : run.commit({ type: "publish-intent", claimUid }); // I4
   if (tools.place.owed()) {
     const found = await foundInPlace(tools, written);
     if (!isFound(found)) {
-      if (run.volume().claims[claimUid]?.phase === "publishing") run.note({ type: "publish-refused", claimUid });
+      notPublished(run, claimUid);
       return found;
     }
     if (found.target) run.see({ type: "publish-unknown", claimUid });
@@ -136,8 +141,7 @@ export async function publishStep(
     return undefined;
   }
   if (isStageUnseen(run)) seeStage(run, tools, await mounts.look(false));
-  const phase = run.volume().claims[claimUid]?.phase;
-  if (phase === "publishing" && (await surelyNot(result, target, mounts))) {
+  if (phaseOf(run, claimUid) === "publishing" && (await surelyNot(result, target, mounts))) {
     run.note({ type: "publish-refused", claimUid });
     // "Left behind when Publish fails" is what some drivers do with the target they made.
     await dirs.removeTarget(target);
@@ -145,7 +149,14 @@ export async function publishStep(
   return refusedOrHalt(run, claimUid, result, tools);
 }
 
-/** Before anything is journalled: nothing is owed when none are to be had. */
+const phaseOf = (run: VolumeRun, claimUid: string) => run.volume().claims[claimUid]?.phase;
+
+/** Its intent is written, and no call of it has left. */
+function notPublished(run: VolumeRun, claimUid: string): void {
+  if (phaseOf(run, claimUid) === "publishing") run.note({ type: "publish-refused", claimUid });
+}
+
+/** Before the call: nothing is owed when none are to be had. */
 async function tokensFor(
   { ref, facts }: MountOrder,
   { tokens, signal }: StepTools,

@@ -36,7 +36,8 @@ export interface PlaceCheckOptions {
 
 export function createPlaceCheck({ ref, facts, volume, paths, firstViews }: PlaceCheckOptions): PlaceCheck {
   const at = paths.of(ref.plugin, ref.externalId);
-  let owed = (volume?.claims[facts.claimUid]?.phase ?? "permitted") === "permitted";
+  // The intents are written before the look: an earlier life may have ended between them.
+  let owed = volume?.claims[facts.claimUid]?.phase !== "published";
   return {
     owed: () => owed,
     judge(view) {

@@ -2,7 +2,7 @@
  * One run over one volume, in its lane: what is known, and what has to reach the journal before the next effect.
  *
  * R1 Nothing is done between a noted record and its commit except other notes: a call comes after `commit` (I4). Only what says that less
- *    is owed may wait for a later one: whoever lost it would undo once more.
+ *    is owed, or in doubt, may wait for a later one: whoever lost it would call once more.
  * R2 Records that precede the same call share one sync.
  */
 import type { VolumeEvent, VolumeRecord, VolumeSighting } from "../domain/events.ts";
@@ -34,6 +34,8 @@ export interface VolumeRun {
   /** A call is about to change the mounts. */
   staleView(): void;
 }
+
+const mayWait: ReadonlySet<VolumeRecord["type"]> = new Set(["staged", "unpublished"] as const);
 
 export function createVolumeRun(ledger: Ledger, initial: VolumeState | undefined): VolumeRun {
   let state = initial;
@@ -72,7 +74,7 @@ export function createVolumeRun(ledger: Ledger, initial: VolumeState | undefined
       }
       await write(); // R2
     },
-    ready: () => (noted.every(({ type }) => type === "unpublished") ? Promise.resolve() : write()),
+    ready: () => (noted.every(({ type }) => mayWait.has(type)) ? Promise.resolve() : write()),
     async finish() {
       await write();
       if (state !== undefined) ledger.keep(state);
