@@ -271,8 +271,9 @@ describe.skipIf(!root)("a runner that talks to its own host", { timeout: 120_000
     ...failpointNames.filter((name) => !/dead|compact|journal\.after-write/.test(name)).map((name) => `${name}=kill`),
     ...Array.from({ length: 14 }, (_, at) => `agent.journal.after-write=kill@${at + 1}`),
   ];
-  /** Stage was done and its OK not yet written down: only here it is asked for again. */
-  const stagedInDoubt = /stage\.after-call|publish\.before-journal|journal\.after-write/;
+  /** Stage was done and its OK, which is written with the publication, not yet: only here it is asked for again. */
+  const stagedInDoubt =
+    /stage\.after-call|\.publish\.(?:before-journal|after)|published\.before-journal|journal\.after-write/;
 
   it.each(full ? kills : kills.filter((_, at) => at % 9 === 0))(
     "[W2] [W3] two workloads, one volume, %s: one Stage, and Unstage only after both",
