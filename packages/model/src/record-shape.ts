@@ -1,4 +1,5 @@
 /** What has to be in a record before anything is decided from it. Fields that are not named here may be anything, and may be missing. */
+import { accessModes } from "./access.ts";
 
 /** What is wrong with the value, from the first fault on: `epoch.ctr is "x", not a whole number`. */
 export type Shape = (value: unknown, path: string) => string | undefined;
@@ -70,3 +71,7 @@ export const shaped =
     }
     return undefined;
   };
+
+export const epoch: Shape = shaped({ gen: count, ctr: count });
+export const accessMode: Shape = oneOf(...accessModes);
+export const attachmentMode: Shape = oneOf("FILE_SYSTEM", "BLOCK_DEVICE");

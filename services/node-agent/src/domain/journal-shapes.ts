@@ -2,9 +2,11 @@
  * What has to be in a record of the journal before it is believed. A number that is none compares as it likes, so that a floor would be lost or a
  * late order let through; a list of other things would be walked as if it were ours. A journal with such a record is damaged.
  */
-import { accessModes } from "@holdfast/model/access";
 import {
+  accessMode,
+  attachmentMode,
   count,
+  epoch,
   flag,
   listOf,
   mapOf,
@@ -47,7 +49,6 @@ type ByType<R extends { readonly type: string }> = {
 };
 const of = <T>(fields: Fields<T>): Shape => shaped(fields);
 
-const epoch = shaped({ gen: count, ctr: count });
 const ids = listOf(count);
 const ref = of<VolumeRef>({ namespace: text, volume: text, volumeUid: text, externalId: text, plugin: text });
 const facts = of<PermitFacts>({
@@ -56,8 +57,8 @@ const facts = of<PermitFacts>({
   alias: text,
   epoch,
   nodeEpoch: count,
-  accessMode: oneOf(...accessModes),
-  attachmentMode: oneOf("FILE_SYSTEM", "BLOCK_DEVICE"),
+  accessMode,
+  attachmentMode,
   readOnly: flag,
   fsType: text,
   digest: text,

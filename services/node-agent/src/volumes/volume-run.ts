@@ -2,7 +2,7 @@
  * One run over one volume, in its lane: what is known, and what has to reach the journal before the next effect.
  *
  * R1 Nothing is done between a noted record and its commit except other notes: a call comes after `commit` (I4). Only what says that less
- *    is owed, or in doubt, may wait for a later one: whoever lost it would call once more.
+ *    is owed, or in doubt, may wait for a later one: an agent that lost it calls once more.
  * R2 Records that precede the same call share one sync.
  */
 import type { VolumeEvent, VolumeRecord, VolumeSighting } from "../domain/events.ts";

@@ -1,7 +1,9 @@
 /** The fields of each kind of record that decisions are made from. */
-import { accessModes } from "@holdfast/model/access";
 import {
+  accessMode,
+  attachmentMode,
   count,
+  epoch,
   filled,
   flag,
   listOf,
@@ -19,11 +21,8 @@ import { orphanKinds } from "../../domain/repair/orphan.ts";
 import { cutStates } from "../../domain/snapshot/snapshot.ts";
 import { volumeStates } from "../../domain/volume/volume.ts";
 
-const epoch = shaped({ gen: count, ctr: count });
 const attempts = shaped({ count, nextTry: time });
 const blocked = optional(shaped({ since: time, reason: filled, message: text, clearWith: text }));
-const accessMode = oneOf(...accessModes);
-const attachmentMode = oneOf("FILE_SYSTEM", "BLOCK_DEVICE");
 const texts = mapOf(text);
 const times = { createdAt: time, updatedAt: time };
 /** Told and never decided from: what is absent is told as none. */
