@@ -1,7 +1,15 @@
 /** What a call that may be open must not hold up: other volumes, also on the node of its pair, and the same volume on another node. */
 import { expect } from "vitest";
 import type { Cluster } from "./cluster.ts";
-import { claimVolume, makeVolume, namespace, releaseWorkload, removeVolume, stateName } from "./scenario.ts";
+import {
+  claimVolume,
+  makeVolume,
+  namespace,
+  releaseWorkload,
+  removeVolume,
+  stateName,
+  volumeStateName,
+} from "./scenario.ts";
 
 /** A claim that begins and ends. */
 export const claimGoesOn = async (cluster: Cluster, id: string, node: string): Promise<void> => {
@@ -13,7 +21,11 @@ export const claimGoesOn = async (cluster: Cluster, id: string, node: string): P
 /** The whole life of another volume, on each of the nodes. */
 export const othersGoOn = async (cluster: Cluster, nodes: readonly string[]): Promise<void> => {
   const id = `other-${nodes.join("-")}`;
-  await makeVolume(cluster, id);
+  const made = volumeStateName(await makeVolume(cluster, id));
+  if (made !== "AVAILABLE") {
+    const { findings } = await cluster.volumes.explainVolume({ namespace, id });
+    throw new Error(`${id} is ${made}: ${findings.join(" ")}`);
+  }
   for (const node of nodes) await claimGoesOn(cluster, id, node);
   await removeVolume(cluster, id);
 };

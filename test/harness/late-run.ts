@@ -237,10 +237,12 @@ const runOn = async (
   const disturber = createDisturber(cluster.backend.client, disturbed, random, options, () => taken / options.claims);
   await Promise.all([...volumes.map(work), disturber.run(), listen()]);
 
-  let left = await standing(cluster);
+  // A channel says for up to a second more that nobody listens there, after its controller was killed and is back.
+  const stillStanding = () => persistently("the claims that stand", () => standing(cluster));
+  let left = await stillStanding();
   for (const since = performance.now(); left.length > 0 && performance.now() - since < settleMs; ) {
     await pause(500);
-    left = await standing(cluster);
+    left = await stillStanding();
     await reconcile(left);
   }
   const held = new Set(left.map(({ volume }) => volume));
