@@ -30,7 +30,7 @@ import { wirePlugins } from "./plugin-wiring.ts";
 import type { Ids } from "./ports.ts";
 import { createReconciler } from "./reconcile/engine/reconciler.ts";
 import { wireRecords } from "./record-wiring.ts";
-import { type ChangeFeedDeps, runChangeFeed } from "./records/change-feed.ts";
+import { runChangeFeed } from "./records/change-feed.ts";
 import { createChanges } from "./records/changes.ts";
 import { createStanding } from "./records/standing.ts";
 import { wireRepair } from "./repair-wiring.ts";
@@ -98,7 +98,6 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
     const changes = createChanges();
     let wakeVolume = (_key: string): void => undefined;
     let route: RouteOf = () => undefined;
-    let learnOfCut: ChangeFeedDeps["learnOfCut"] = () => undefined;
     const { damages, quotas, accessGrants, denials, cuts, nodeStore, registry, pluginRecords, learnedLimits, records } =
       await wireRecords({
         store,
@@ -184,7 +183,8 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       secrets: kept,
       changes,
       learned,
-      learnOfCut: (...told) => learnOfCut(...told),
+      learnOfCut: (...told) => snapshots.reconciler.learnOf(...told),
+      missed: () => Promise.all([reconciler.missed(), snapshots.reconciler.missed()]),
     });
     const callsOf = pluginParts.callsOf(reconciler.callsWaiting);
     const { commits } = records;
@@ -254,7 +254,6 @@ export const createApp = (config: ControllerConfig, overrides: AppOverrides = {}
       tokens,
     });
     const snapshots = wireSnapshots({ ...command, ...api, ...acting, metrics, slots: reconciler.slots, failpoint });
-    learnOfCut = snapshots.reconciler.learnOf;
     const trust = await wireTrust({
       ...{ clock, ids, tracing, log, metrics, damages, denials, store, nodeStore, config, signal: work.signal },
       ...{ keeper: servers.keeper, audit: repair.audit, around, agentAddress: () => listening.agents },

@@ -247,9 +247,10 @@ export const startControllerLife = async (deps: ControllerLifeDeps) => {
     inBackground("settling who calls which plugin", drivers.run());
     const { learned } = reconciler;
     const { learnOf: learnOfCut } = snapshots.reconciler;
+    const missed = () => Promise.all([reconciler.missed(), snapshots.reconciler.missed()]);
     const heard = { changed: forgetSecret, forgetAll: stored.forgetAll };
     const kept = { records, registry, pluginRecords, learnedLimits, denials };
-    const parts = { ...kept, changes, learned, learnOfCut, inBackground };
+    const parts = { ...kept, changes, learned, learnOfCut, missed, inBackground };
     const accessGrants = createAccessGrants({ store, clock, ids, signal });
     const feed = wireFeed({ ...parts, accessGrants, secrets: heard });
     inBackground("following the store", runChangeFeed({ ...feed, store, clock, log, signal }));

@@ -7,8 +7,8 @@ import type { PluginDrivers } from "../plugin/plugin-drivers.ts";
 import { createReconciler, type ReconcilerDeps } from "./reconciler.ts";
 import { createSnapshotReconciler, type SnapshotReconcilerDeps } from "./snapshot-reconciler.ts";
 
-/** `cut`: the record of each snapshot. */
-const build = (cut?: Partial<CutRecord>) => {
+/** `cut`: the record of each snapshot. `listed`: what is not settled. */
+const build = (cut?: Partial<CutRecord>, listed: readonly string[] = []) => {
   const read: string[] = [];
   const clock = createManualClock();
   const drivers: Pick<PluginDrivers, "drives"> = { drives: (plugin, key) => plugin === "p" && key.endsWith("/mine") };
@@ -24,8 +24,15 @@ const build = (cut?: Partial<CutRecord>) => {
     log: createMemoryLogger(),
     signal: new AbortController().signal,
   };
-  const records = { recent: async ({ id }: { readonly id: string }) => void read.push(id) };
+  const records = {
+    recent: async ({ id }: { readonly id: string }) => void read.push(id),
+    list: async () => ({ volumes: listed.map((id) => ({ volume: { namespace: "default", id } })), next: undefined }),
+  };
   const cuts = {
+    list: async (index: string) => ({
+      cuts: listed.map((id) => ({ record: { kind: index.slice(0, index.indexOf("-")), namespace: "default", id } })),
+      next: undefined,
+    }),
     async get({ id }: { readonly id: string }) {
       read.push(id);
       return cut && { record: { kind: "snapshot", namespace: "default", id, group: "", bars: [], ...cut } };
@@ -61,6 +68,17 @@ it("that ask any controller: it reads, whoever drives the plugin", async () => {
   snapshots.learnOf("group:default/other", told);
   await snapshots.idle();
   expect(read).toEqual(["other", "other"]);
+});
+
+it("that were missed: it reads whatever is not settled", async () => {
+  const { reconciler, snapshots, read } = build(undefined, ["left", "mine"]);
+  await reconciler.missed();
+  await reconciler.idle();
+  expect(read).toEqual(["left", "mine"]);
+  await snapshots.missed();
+  await snapshots.idle();
+  // Snapshots, and groups of them.
+  expect(read.slice(2)).toEqual(["left", "mine", "left", "mine"]);
 });
 
 it("of a record whose call is paused: it reads it again at its time, whoever moves it on in the due queue", async () => {

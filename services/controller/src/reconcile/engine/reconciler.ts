@@ -63,6 +63,8 @@ export interface Reconciler {
   wake(key: string, hurry?: boolean): void;
   /** Something of the volume was committed by another controller, or by a former life of this one. */
   learned(key: string, told: Pick<Told, "plugin" | "untaken" | "anyone">): void;
+  /** Events of other controllers were missed: what they left may be this one's to take up. Rejects when the store does not tell. */
+  missed(): Promise<void>;
   /** The node's agent can be asked from here. */
   linked(node: string): void;
   /** Resolves when everything that is owed has been taken up; runs until the signal. */
@@ -152,11 +154,11 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
   const wake = work.wake;
   const watch = createNodeWatch({ ...deps, wake });
 
-  const wakeUnsettled = async (plugin?: string): Promise<void> => {
+  const wakeUnsettled = async (plugin?: string, hurry = true): Promise<void> => {
     const pages = pagesOf((after) => records.list("volume-unsettled", "all", { after, limit: pageSize }));
     for await (const { volumes } of pages)
       for (const { volume } of volumes)
-        if (plugin === undefined || volume.plugin === plugin) wake(volumeKey(volume), true);
+        if (plugin === undefined || volume.plugin === plugin) wake(volumeKey(volume), hurry);
   };
 
   const inBackground = (what: string, task: Promise<unknown>): void => {
@@ -189,6 +191,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     learned(key, { plugin, untaken, anyone }) {
       if (anyone || (untaken && plugin !== undefined && drivers?.drives(plugin, key) === true)) wake(key);
     },
+    missed: () => wakeUnsettled(undefined, false),
     linked: watch.linked,
     async start() {
       signal.throwIfAborted();

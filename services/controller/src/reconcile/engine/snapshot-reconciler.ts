@@ -44,6 +44,8 @@ export interface SnapshotReconcilerDeps {
 export interface SnapshotReconciler {
   /** Another controller committed something of it. */
   learnOf(key: string, told: Pick<Told, "plugin" | "untaken" | "anyone">): void;
+  /** Events of other controllers were missed: what they left may be this one's to take up. Rejects when the store does not tell. */
+  missed(): Promise<void>;
   /** Resolves when everything that is owed has been taken up; runs until the signal. */
   start(): Promise<void>;
   /** Resolves when nothing runs and nothing is ready. */
@@ -100,11 +102,11 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
       ),
   });
 
-  const wakeUnsettled = async (plugin?: string): Promise<void> => {
+  const wakeUnsettled = async (plugin?: string, hurry = true): Promise<void> => {
     for (const index of unsettled)
       for await (const page of pagesOf((after) => cuts.list(index, "all", { after, limit: pageSize })))
         for (const { record } of page.cuts)
-          if (plugin === undefined || record.plugin === plugin) work.wake(cutKey(record), true);
+          if (plugin === undefined || record.plugin === plugin) work.wake(cutKey(record), hurry);
   };
 
   const inBackground = (what: string, task: Promise<unknown>): void => {
@@ -124,6 +126,7 @@ export const createSnapshotReconciler = (deps: SnapshotReconcilerDeps): Snapshot
     learnOf(key, { plugin, untaken, anyone }) {
       if (anyone || (untaken && plugin !== undefined && drivers?.drives(plugin, key) === true)) work.wake(key);
     },
+    missed: () => wakeUnsettled(undefined, false),
     async start() {
       signal.throwIfAborted();
       const releases = [
