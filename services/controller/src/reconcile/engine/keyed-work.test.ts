@@ -131,6 +131,54 @@ describe("the work on records", () => {
     expect(steps()).toHaveLength(2);
   });
 
+  describe("W8 a step that begins with a record that is being stored", () => {
+    it("has its lane to itself, and needs it free", async () => {
+      const work = start();
+      const { promise: over, resolve: store } = Promise.withResolvers<void>();
+      work.begin("v", "v", "a controller", over);
+      work.begin("v", "v", "b controller", over);
+      ready = { v: ["a controller", "c node"] };
+      work.wake("v");
+      store();
+      await settled();
+      expect(steps()).toEqual(["a controller", "c node"]);
+      for (const { end } of begun) end(false);
+      ready = {};
+      await settled();
+      expect(work.size()).toBe(0);
+    });
+
+    it("that stored nothing waits for a wake-up behind the one of its commit", async () => {
+      const work = start();
+      const { promise: over, resolve: store } = Promise.withResolvers<void>();
+      work.begin("v", "v", "a controller", over);
+      ready = { v: ["a controller"] };
+      work.wake("v");
+      store();
+      await settled();
+      begun[0]?.end(false);
+      await settled();
+      expect(steps()).toEqual(["a controller"]);
+      work.wake("v");
+      await settled();
+      expect(steps()).toEqual(["a controller", "a controller"]);
+    });
+
+    it("loses no wake-up that comes once it is stored", async () => {
+      const work = start();
+      const { promise: over, resolve: store } = Promise.withResolvers<void>();
+      work.begin("v", "v", "a controller", over);
+      ready = { v: ["a controller"] };
+      store();
+      await settled();
+      work.wake("v");
+      await settled();
+      begun[0]?.end(false);
+      await settled();
+      expect(steps()).toEqual(["a controller", "a controller"]);
+    });
+  });
+
   it("W7 begins nothing once it is to end, and is idle when the last step that runs has ended", async () => {
     const work = start();
     ready = { v: ["a controller", "b node"], w: ["c controller"] };
@@ -138,6 +186,7 @@ describe("the work on records", () => {
     await settled();
     taking.abort();
     work.wake("w");
+    work.begin("x", "x", "d controller", Promise.resolve());
     let idle = false;
     void work.idle().then(() => {
       idle = true;

@@ -5,7 +5,8 @@
  * until the record is woken, so that waiting costs nothing. W3 A wake-up during a step, or while the record is read for it, is never lost.
  * W4 A record with nothing to do takes no memory. W5 A step that failed by our own fault (the store is away) is tried again after a pause.
  * W6 A hurry is for every step that had to pause, each once: also for those whose lane is busy when it comes. W7 Once the work is to end
- * (`taking` is aborted) no step begins; those that run are waited for by whoever asks when it is idle.
+ * (`taking` is aborted) no step begins; those that run are waited for by whoever asks when it is idle. W8 A step may begin with a record
+ * that is being stored: of the wake-ups that come before it is, W2 and W3 say nothing.
  */
 import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -32,9 +33,11 @@ export interface KeyedWorkDeps<Subject, Step> {
   readonly taking: AbortSignal;
 }
 
-export interface KeyedWork {
+export interface KeyedWork<Subject, Step> {
   /** In a hurry pauses after failed attempts are cut short: what was missing has come back. */
   wake(key: string, hurry?: boolean): void;
+  /** The step runs now, with a subject that is stored once `over` resolves, if its lane is free. W8 */
+  begin(key: string, subject: Subject, step: Step, over: Promise<unknown>): void;
   /** Resolves when nothing runs and nothing is ready. */
   idle(): Promise<void>;
   /** Records that are being worked on. */
@@ -58,7 +61,7 @@ interface Work {
 
 const retryLimits = { baseMs: 250, capMs: 15_000 };
 
-export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step>): KeyedWork => {
+export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step>): KeyedWork<Subject, Step> => {
   const { what, read, ready, laneOf, idOf, run, clock, random, log, taking } = deps;
   const active = new Map<string, Work>();
   const idlers = new Set<() => void>();
@@ -86,7 +89,7 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
   };
 
   /** `wakes`: as it was when the subject was read. */
-  const start = async (key: string, work: Work, subject: Subject, step: Step, wakes: number): Promise<void> => {
+  const start = async (key: string, work: Work, subject: Subject, step: Step, wakes: () => number): Promise<void> => {
     let changed = false;
     try {
       changed = await run(subject, step);
@@ -94,7 +97,7 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
     } catch (error) {
       failed(key, work, error);
     }
-    if (!changed && work.wakes === wakes) work.waiting.add(idOf(step)); // W2, W3
+    if (!changed && work.wakes === wakes()) work.waiting.add(idOf(step)); // W2, W3
     work.lanes.delete(laneOf(step));
     work.dirty = true; // others may wait for this lane
     pump(key, work);
@@ -123,7 +126,7 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
       }
       hurried.delete(id);
       work.lanes.add(laneOf(step));
-      void start(key, work, subject, step, wakes);
+      void start(key, work, subject, step, () => wakes);
     }
     for (const id of hurried) if (!planned.has(id)) hurried.delete(id);
   };
@@ -148,8 +151,7 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
     context.with(ROOT_CONTEXT, () => void loop(key, work));
   };
 
-  const wake = (key: string, hurry = false): void => {
-    if (taking.aborted) return;
+  const workOf = (key: string): Work => {
     const work = active.get(key) ?? {
       lanes: new Set<string>(),
       waiting: new Set<string>(),
@@ -162,6 +164,12 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
       retry: undefined,
     };
     active.set(key, work);
+    return work;
+  };
+
+  const wake = (key: string, hurry = false): void => {
+    if (taking.aborted) return;
+    const work = workOf(key);
     work.waiting.clear();
     work.wakes += 1;
     work.dirty = true;
@@ -175,6 +183,18 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
 
   return {
     wake,
+    begin(key, subject, step, over) {
+      if (taking.aborted) return;
+      const work = workOf(key);
+      const lane = laneOf(step);
+      if (work.lanes.has(lane)) return; // W1
+      work.lanes.add(lane);
+      let { wakes } = work;
+      void over.then(() => {
+        wakes = work.wakes;
+      });
+      context.with(ROOT_CONTEXT, () => void start(key, work, subject, step, () => wakes));
+    },
     idle: () => (busy() ? new Promise((resolve) => idlers.add(resolve)) : Promise.resolve()),
     size: () => active.size,
   };

@@ -26,6 +26,7 @@ import type { LedPermits, LedReleases } from "../steps/led-permits.ts";
 import { owedVolumes, type StepDeps } from "../steps/step-run.ts";
 import { runStep, stepId } from "../steps/steps.ts";
 import { type DueSource, runDueLoop } from "./due-loop.ts";
+import { createEarlySteps } from "./early-steps.ts";
 import { createKeyedWork } from "./keyed-work.ts";
 import { tracedStep } from "./step-trace.ts";
 import { createWakeLater } from "./wake-later.ts";
@@ -99,9 +100,16 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
   const slots = createCallSlots(guard, clock);
   const tracing = deps.tracing ?? createTracing("@holdfast/controller");
   const wakeLater = createWakeLater(clock, (key) => wake(key));
+  const sent = deps.sent ?? (() => turn());
+  const early = createEarlySteps({
+    issuer: deps.lives.issuer,
+    ...{ gate, clock, sent },
+    begin: (volume, step, over) => work.begin(volumeKey(volume), { volume, vetting: gate.state().vetting }, step, over),
+  });
   const stepDeps = {
     ...deps,
     taking,
+    stored: early.stored,
     rights: createCallRights(deps.lives, drivers, plugins, deps.bars ?? (() => true)),
     wakeLater: wakeLater.after,
     factsOf: createGrantFacts({ nodes, plugins, gate, records }),
@@ -112,7 +120,7 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     led: new WeakMap() as LedPermits,
     ledReleases: new WeakMap() as LedReleases,
     leads: deps.leads ?? (() => true),
-    sent: deps.sent ?? (() => turn()),
+    sent,
     validating: createKeyedLanes(),
   };
 
@@ -205,7 +213,10 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
           }
           for (const key of related) wake(key);
         }),
-        records.onLead((before, after) => leadReleases(stepDeps, before, after)),
+        records.onLead((before, after, { leads, over }) => {
+          early.storing(before, after, over);
+          return leads ? leadReleases(stepDeps, before, after) : undefined;
+        }),
         records.slots.onRoom((keys, refusedBefore) => {
           for (const key of keys) wake(key, refusedBefore);
         }),

@@ -66,6 +66,8 @@ export interface Owed<R extends Owing, C> {
   readonly failpoint: Failpoint;
   /** Calls that left and whose answers are not stored yet: by record, the id of the intent that they were made for. */
   readonly unstored: Map<string, string>;
+  /** Resolves once nothing of the record is being stored for which its step may have begun early. */
+  readonly stored?: (record: R) => Promise<unknown> | undefined;
   /** The record is to be read, and its step planned, anew. */
   readonly wakeLater: (ms: number, key: string) => void;
   readonly log: Pick<Logger, "info" | "warn">;

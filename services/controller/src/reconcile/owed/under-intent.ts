@@ -94,6 +94,8 @@ export const underIntent = async <R extends Owing, C, T>(
   const { records, rights, log, signal, unstored, wakeLater } = owed;
   const { uid, intent: its } = planned;
   const key = records.keyOf(planned);
+  const storing = owed.stored?.(planned);
+  if (storing !== undefined) await storing;
   const given = await readied(owed, planned);
   if (given === undefined) return undefined;
   if (!("uid" in given))

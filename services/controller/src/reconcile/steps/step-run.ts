@@ -46,6 +46,8 @@ export interface StepDeps {
   readonly ledReleases: LedReleases;
   /** The store's format knows claims whose permit may have left ahead. */
   readonly leads: () => boolean;
+  /** Resolves once nothing of the volume is being stored for which its step may have begun early. */
+  readonly stored?: (volume: VolumeRecord) => Promise<unknown> | undefined;
   /** What was given to a connection in this turn of the event loop has left. */
   readonly sent: () => Promise<void>;
   /** By storage: a record that was given up while its storage was asked about may be followed by another one of the same storage. */

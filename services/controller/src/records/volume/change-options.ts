@@ -28,7 +28,14 @@ export interface GrantTerms {
 }
 
 /** What leaves before the commit of a decision; undefined: nothing. */
-export type Lead = (before: VolumeRecord, after: VolumeRecord) => Promise<void> | undefined;
+export type Lead = (before: VolumeRecord, after: VolumeRecord, commit: LedCommit) => Promise<void> | undefined;
+
+/** A commit that is about to be made. */
+export interface LedCommit {
+  readonly leads: boolean;
+  /** Resolves once this process knows what became of it. */
+  readonly over: Promise<unknown>;
+}
 
 export type Expects = () => Promise<readonly ExpectedRecord[]>;
 

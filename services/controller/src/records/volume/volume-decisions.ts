@@ -16,7 +16,7 @@ import { type CallNews, givenTo, type Seat } from "../../domain/open-call.ts";
 import type { RouteOf } from "../../domain/plugin/instance-reach.ts";
 import { type CountWith, uncounted } from "../../domain/quota/quota.ts";
 import type { RetryRule } from "../../domain/retry.ts";
-import type { Commit, CommitResult, IndexEntry } from "../../domain/store-types.ts";
+import type { Commit, IndexEntry } from "../../domain/store-types.ts";
 import { type VolumeRecord, type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
 import type { Ids, Store } from "../../ports.ts";
 import type { AttachSlots } from "../attachment/attach-slots.ts";
@@ -27,8 +27,9 @@ import type { DamagedRecords } from "../damaged-records.ts";
 import { momentsOf } from "../event-body.ts";
 import { countedCommit } from "../quota/counted-commit.ts";
 import type { RecordCache, VersionedVolume } from "../record-cache.ts";
-import { type ChangeOptions, type GrantTerms, termsOf } from "./change-options.ts";
+import { type ChangeOptions, type GrantTerms, type LedCommit, termsOf } from "./change-options.ts";
 import type { CommitNotice } from "./commit-notice.ts";
+import { createCommitOnce, type Stored } from "./commit-once.ts";
 import { createFreshKeys } from "./fresh-keys.ts";
 import { staleAgainst } from "./stale-against.ts";
 import { decodeVolume, volumeRef } from "./volume-codec.ts";
@@ -80,11 +81,13 @@ export interface VolumeDecisionDeps {
   /** See fresh-keys.ts. */
   readonly endOfTurn?: ((run: () => void) => void) | undefined;
   readonly tell: (notice: CommitNotice) => void;
-  /** Before a commit that may be led: resolves once what leaves ahead has left. */
-  readonly lead: (found: Found, decision: readonly (Change | undefined)[]) => Promise<void>;
+  /** Before a commit. A promise: something leaves ahead of it, and has left once that resolves. */
+  readonly lead: (
+    found: Found,
+    decision: readonly (Change | undefined)[],
+    commit: LedCommit,
+  ) => Promise<unknown> | undefined;
 }
-
-export type Stored = Extract<CommitResult, { readonly ok: true }>;
 
 export interface VolumeDecisions {
   moment(options?: ChangeOptions): Moment;
@@ -126,6 +129,11 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
   const orders = createCallOrders(deps.issuer);
   const moment = momentsOf(deps);
   let commits = 0;
+  const commitOnce = createCommitOnce({ ...deps, rounds });
+  const attempt: VolumeDecisions["commitOnce"] = (commit, refs) => {
+    commits += 1;
+    return commitOnce(commit, refs);
+  };
 
   const read = async (refs: readonly VolumeRef[]): Promise<readonly (VersionedVolume | undefined)[]> => {
     const stored = await store.getMany(refs.map(volumeRef));
@@ -168,7 +176,13 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     within([...new Set(refs.map(volumeKey))].sort(), fn);
 
   /** One round: undefined = somebody else was faster, or nobody knows: read and decide again. */
-  const round = async (refs: readonly VolumeRef[], decide: DecideMany, anew: boolean, options: ChangeOptions) => {
+  const round = async (
+    refs: readonly VolumeRef[],
+    decide: DecideMany,
+    anew: boolean,
+    options: ChangeOptions,
+    over: Promise<unknown>,
+  ) => {
     const { found, remembered } = await known(refs, anew);
     const at = moment(options);
     const judgedBy = deps.grants?.judgedBy() ?? [];
@@ -178,7 +192,8 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     const stale = staleAgainst(options.expectedRev, found[0]);
     if (stale !== undefined && remembered) return undefined; // V2
     if (stale !== undefined) throw stale;
-    if (options.leads) await deps.lead(found, decision);
+    const ahead = deps.lead(found, decision, { leads: options.leads === true, over });
+    if (ahead !== undefined) await ahead;
     const named = (change: Change | undefined) => change?.volume?.externalId;
     const renames = decision.some((change, i) => change !== undefined && named(change) !== found[i]?.volume.externalId);
     const remains = renames
@@ -233,32 +248,15 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     }
   };
 
-  const attempt = async (commit: Commit, refs: readonly VolumeRef[]) => {
-    const forget = () => {
-      for (const ref of refs) cache.drop(volumeKey(ref));
-    };
-    commits += 1;
-    let result: CommitResult | undefined;
-    try {
-      result = await rounds.commit(commit);
-    } catch (error) {
-      forget();
-      throw error;
-    }
-    if (result?.ok) return result;
-    if (result?.crowded) return "crowded";
-    if (result?.conflicts.some(({ ref: { kind } }) => kind === "meta")) await deps.grants?.changed();
-    // V1; after a lost answer the next decision sees whether this one was stored: all of them may be made twice.
-    forget();
-    // Another controller has the last of these slots: with their number known, the decision is another one.
-    await slots.recount((result?.full ?? []).map(({ value }) => value));
-    return undefined;
-  };
-
   const decided = (refs: readonly VolumeRef[], decide: DecideMany, options: ChangeOptions) =>
     exclusively(refs, () =>
       rounds.run(
-        (n) => round(refs, decide, n > 0, options),
+        (n) => {
+          const { promise: over, resolve } = Promise.withResolvers<unknown>();
+          const made = round(refs, decide, n > 0, options, over);
+          void made.then(resolve, resolve);
+          return made;
+        },
         () =>
           changedAllTheTime(`volume ${refs.map(volumeKey).join(", ")}`, {
             namespace: refs[0]?.namespace ?? "",

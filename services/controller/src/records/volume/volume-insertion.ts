@@ -15,6 +15,7 @@ import { countedCommit } from "../quota/counted-commit.ts";
 import type { RecordCache } from "../record-cache.ts";
 import type { Expects } from "./change-options.ts";
 import type { CommitNotice } from "./commit-notice.ts";
+import type { Stored } from "./commit-once.ts";
 import {
   type DeleteMark,
   decodeDeleteMark,
@@ -25,7 +26,7 @@ import {
   volumeRef,
   volumeTombstoneRef,
 } from "./volume-codec.ts";
-import type { Stored, VolumeDecisions } from "./volume-decisions.ts";
+import type { VolumeDecisions } from "./volume-decisions.ts";
 
 export type Make = (at: Moment) => Change;
 export type MakeAll = (at: Moment) => readonly Change[];

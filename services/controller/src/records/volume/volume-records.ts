@@ -90,7 +90,7 @@ export interface VolumeRecords extends VolumeInsertion {
   learnOf(key: string, rev: number | undefined, node?: string): Promise<void> | undefined;
   forgetAll(): void;
   onCommit(listener: (notice: CommitNotice) => void): () => void;
-  /** Before a commit that a caller asked for and that may be led (`leads`). */
+  /** Before a commit; only one that a caller asked for may be led (`leads`). */
   onLead(lead: Lead): () => void;
   /** Whoever acts is to try now what it owes: a request was repeated, or what stood in the way is gone. Writes nothing. */
   remind(ref: VolumeRef): void;
@@ -137,11 +137,12 @@ export const createVolumeRecords = (deps: VolumeRecordsDeps): VolumeRecords => {
       log.warn("the attach slots could not be counted; each grant is compared in the store", { error }),
   });
   const leads = new Set<Lead>();
-  const lead: VolumeDecisionDeps["lead"] = async (found, decision) => {
-    for (const [i, change] of decision.entries()) {
+  const lead: VolumeDecisionDeps["lead"] = (found, decision, commit) => {
+    const ahead = decision.flatMap((change, i) => {
       const [before, after] = [found[i]?.volume, change?.volume];
-      if (before && after) await Promise.all([...leads].map((one) => one(before, after)));
-    }
+      return before && after ? [...leads].flatMap((one) => one(before, after, commit) ?? []) : [];
+    });
+    return ahead.length === 0 ? undefined : Promise.all(ahead);
   };
   const decisions = createVolumeDecisions({ ...deps, cache, slots, damages, tell, lead });
   const insertion = createVolumeInsertion({ ...deps, decisions, cache, tell });
