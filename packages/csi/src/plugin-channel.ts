@@ -13,6 +13,7 @@
 import { createConnection } from "node:net";
 import type { Clock } from "@holdfast/shared/async/clock";
 import { type LinkedSignal, linkSignals } from "@holdfast/shared/async/signals";
+import { withoutStack } from "@holdfast/shared/errors/without-stack";
 import { notToldKey } from "@holdfast/shared/grpc/link/call-end";
 import { type Link, openLink } from "@holdfast/shared/grpc/link/link";
 import { createLinkChannel } from "@holdfast/shared/grpc/link/link-channel";
@@ -142,7 +143,7 @@ export function openPluginChannel(options: {
         const retry = questionRetry[method];
         const options = { signal: ended.signal, onTrailer };
         const bytes = await (retry === undefined
-          ? changes[method](request, { ...options, metadata: headersOf(metadata, deadlineMs) })
+          ? withoutStack(() => changes[method](request, { ...options, metadata: headersOf(metadata, deadlineMs) }))
           : questions[method](request, {
               ...options,
               metadata: Metadata(metadata),

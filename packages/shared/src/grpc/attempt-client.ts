@@ -2,6 +2,7 @@
 import { context as active } from "@opentelemetry/api";
 import { type CallOptions, type ClientMiddleware, type ClientMiddlewareCall, Metadata } from "nice-grpc-common";
 import { errorDetailsClientMiddleware } from "nice-grpc-error-details";
+import { withoutStack } from "../errors/without-stack.ts";
 import { timeoutHeader } from "./deadline-client.ts";
 import { formatIdentity, type Identity, identityHeader } from "./identity.ts";
 import { inContext } from "./trace-attributes.ts";
@@ -28,7 +29,8 @@ export function attemptMiddleware(identity: Identity | undefined): ClientMiddlew
     let failure: { readonly error: unknown } | undefined;
     try {
       if (call.responseStream) return yield* span === undefined ? send() : inContext(span.context, send);
-      const answer = await (span === undefined ? send().next() : active.with(span.context, () => send().next()));
+      const sent = () => withoutStack(() => send().next());
+      const answer = await (span === undefined ? sent() : active.with(span.context, sent));
       return answer.value as Response;
     } catch (error) {
       failure = { error };
