@@ -141,9 +141,10 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
     place === undefined ? "ambiguous" : placesOf.of(plugin).reachOf(place);
 
   /** N5 */
-  const within = (target: CallTarget, where: Whereabouts = whereIs(target)): readonly Found[] => {
+  const within = (target: CallTarget, wanted?: Whereabouts): readonly Found[] => {
     const { plugin } = target;
     if (placesOf.of(plugin).equal) return [...localOnes(plugin), ...onNodes(plugin)];
+    const where = wanted ?? whereIs(target);
     return [...localOnes(plugin), ...onNodes(plugin, true)].filter(
       (one) =>
         (target.only ?? one.id) === one.id &&
@@ -159,12 +160,13 @@ export const createPluginInstances = (options: PluginInstancesOptions): PluginIn
   };
   /** N6: by plugin, the instances that were called, and the facts that each had when changes were last looked at; none: it was away. */
   const given = new Map<string, Map<string, PluginFacts | undefined>>();
-  const choose = ({ via, gateEpoch, ...target }: CallTarget): Found | undefined => {
-    if (via === undefined) return chosenOf(target.plugin, within(target));
-    const found = named(target.plugin, via, gateEpoch); // N3
-    const known = given.get(target.plugin) ?? new Map<string, PluginFacts | undefined>();
+  const choose = (target: CallTarget): Found | undefined => {
+    const { plugin, via, gateEpoch } = target;
+    if (via === undefined) return chosenOf(plugin, within(target));
+    const found = named(plugin, via, gateEpoch); // N3
+    const known = given.get(plugin) ?? new Map<string, PluginFacts | undefined>();
     // That it is back is for `cameBack` to find: the others that wait for it have to be told.
-    if (found === undefined || !known.has(via)) given.set(target.plugin, known.set(via, found?.facts));
+    if (found === undefined || !known.has(via)) given.set(plugin, known.set(via, found?.facts));
     return found;
   };
   /** Facts last as long as a connection: other ones are of another process. */
