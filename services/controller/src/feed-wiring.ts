@@ -21,8 +21,7 @@ export interface FeedParts {
   readonly learned: (key: string, told: Told) => void;
   /** The same of a snapshot or a group of them. */
   readonly learnOfCut: ChangeFeedDeps["learnOfCut"];
-  /** Nobody tells what was committed elsewhere before now: whatever others left is looked for. */
-  readonly missed: () => Promise<unknown>;
+  readonly missed: ChangeFeedDeps["missed"];
 }
 
 export const wireFeed = (deps: FeedParts): Omit<ChangeFeedDeps, "store" | "clock" | "log" | "signal"> => {
@@ -41,8 +40,8 @@ export const wireFeed = (deps: FeedParts): Omit<ChangeFeedDeps, "store" | "clock
       secrets.forgetAll();
       const loading = [registry, pluginRecords, learnedLimits, accessGrants, denials].map((kept) => kept.load());
       await Promise.all(loading);
-      await deps.missed();
     },
+    missed: deps.missed,
     learnOfPlugin: pluginRecords.learnOf,
     learnOfNode: registry.learnOf,
     secretChanged: secrets.changed,

@@ -299,6 +299,7 @@ export const createWorld = async (
           },
         },
         lookAgain: async () => records.forgetAll(),
+        missed: reconciler.missed,
         learnOfNode: async () => undefined,
         learnOfPlugin: pluginRecords.learnOf,
         learnOfLimit: learned.learnOf,

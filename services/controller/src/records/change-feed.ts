@@ -17,6 +17,8 @@ export interface ChangeFeedDeps {
   };
   /** Whatever is remembered of the store is forgotten or read again. */
   readonly lookAgain: () => Promise<void>;
+  /** Nobody tells what was committed elsewhere before now: whatever others left is looked for. */
+  readonly missed: () => Promise<unknown>;
   /** Another controller wrote the record of a node. */
   readonly learnOfNode: (node: string) => Promise<void>;
   /** Another controller wrote the record of a plugin. */
@@ -79,7 +81,8 @@ const fieldsOf = (body: string): Readonly<Record<string, unknown>> => {
  * looked at again. Rejects when aborted.
  */
 export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
-  const { store, records, lookAgain, learnOfPlugin, learnOfNode, learnOfLimit, learnOfCut, learnOfDenial } = deps;
+  const { store, records, lookAgain, missed, learnOfPlugin, learnOfNode, learnOfLimit, learnOfCut, learnOfDenial } =
+    deps;
   const { changes, clock, log, signal } = deps;
   /** undefined: events were missed, or none was followed yet. */
   let position: string | undefined;
@@ -122,6 +125,8 @@ export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
         const head = await store.head();
         await lookAgain();
         position = head;
+        // Beside the watch, as it may be long.
+        missed().catch(round.abort);
       }
       for await (const event of store.watch(position, round.signal)) {
         take(event);

@@ -111,6 +111,7 @@ describe("the feed of other controllers' changes", () => {
       async lookAgain() {
         looks += 1;
       },
+      missed: async () => undefined,
       learnOfPlugin: took,
       learnOfNode: took,
       learnOfLimit: took,
@@ -162,6 +163,25 @@ describe("the feed of other controllers' changes", () => {
     for (let n = 0; n < 5; n += 1) await clock.advance(1_000);
     expect(watched).toEqual(["head-1", "head-3"]);
     expect(failing.looks).toBe(3);
+  });
+
+  it("looks for what others left from each new position, beside following it, and anew when the store does not tell", async () => {
+    const asked: PromiseWithResolvers<void>[] = [];
+    const { clock, watched, learned } = following([[event("default/a", "1", {})], [event("default/b", "2", {})]], {
+      missed() {
+        const one = Promise.withResolvers<void>();
+        asked.push(one);
+        return one.promise;
+      },
+    });
+    await clock.advance(0);
+    expect([asked.length, watched, learned]).toEqual([1, ["head-1"], ["default/a@?"]]);
+    asked[0]?.reject(away);
+    await clock.advance(1_000);
+    expect([asked.length, watched, learned]).toEqual([2, ["head-1", "head-2"], ["default/a@?", "default/b@?"]]);
+    asked[1]?.resolve();
+    await clock.advance(10_000);
+    expect([asked.length, watched.length]).toEqual([2, 2]);
   });
 
   it("goes on behind a record that is damaged", async () => {
