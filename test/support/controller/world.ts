@@ -145,6 +145,8 @@ export const createWorld = async (
     /** What the store has and the hosts have mounted, before the first controller starts. */
     readonly mounted?: Iterable<VolumeRecord>;
     readonly id?: string;
+    /** Aborted: the controller takes up nothing any more. */
+    readonly taking?: AbortSignal;
     /** Who of several controllers makes which calls; this one then follows what the others write. */
     readonly drivers?: PluginDrivers;
     /** Of nodes that register, in place of those that a test sets. */
@@ -288,6 +290,7 @@ export const createWorld = async (
       signal,
       failpoint,
       sent: async () => undefined,
+      ...(options.taking === undefined ? {} : { taking: options.taking }),
     });
     if (drivers !== undefined)
       runChangeFeed({

@@ -19,6 +19,20 @@ export interface CommitRounds {
   run<T>(round: (n: number) => Promise<T | undefined>, busy: () => HoldfastError): Promise<T>;
 }
 
+/** What the process knows of a commit that it made; unknown: it is decided anew, and may be stored all the same. */
+export type CommitEnd = "known" | "unknown";
+
+/** A round that tells beside itself how its commit ended. */
+export const toldRound = <T>(round: (over: Promise<CommitEnd>) => Promise<T>): Promise<T> => {
+  const { promise: over, resolve } = Promise.withResolvers<CommitEnd>();
+  const made = round(over);
+  made.then(
+    (settled) => resolve(settled === undefined ? "unknown" : "known"),
+    () => resolve("known"),
+  );
+  return made;
+};
+
 export interface CommitRoundsDeps {
   readonly store: Pick<Store, "commit">;
   readonly clock: Pick<Clock, "sleep">;

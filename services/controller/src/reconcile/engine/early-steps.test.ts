@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../../../../../test/support/controller/world.ts";
 import { attachmentRecord, claimRecord, volumeRecord } from "../../domain/testing/record-fixtures.ts";
 import type { Intent, VolumeRecord } from "../../domain/volume/volume.ts";
+import type { CommitEnd } from "../../records/commit-rounds.ts";
 import { createEarlySteps } from "./early-steps.ts";
 
 interface Case {
@@ -10,6 +11,8 @@ interface Case {
   readonly intent?: Intent;
   readonly claim?: "ATTACHING" | "QUEUED";
   readonly open?: boolean;
+  /** The gate shuts before the commit has left. */
+  readonly shuts?: boolean;
   /** The commit is answered before it has left. */
   readonly answered?: boolean;
 }
@@ -17,37 +20,32 @@ interface Case {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const unplaced = { op: "attach", node: "n1", opId: "o1", issuer: "a/1", at: 1, epoch: { gen: 1, ctr: 1 } } as const;
 const attach = { ...unplaced, via: "beside" } as const;
-const withIntent = (it: Case): VolumeRecord => ({
-  ...volumeRecord([claimRecord("k1", { state: it.claim ?? "ATTACHING" })], [attachmentRecord("n1")]),
-  intent: it.intent ?? attach,
-});
 
-const storing = async (it: Case) => {
+const begunBy = async (it: Case): Promise<readonly string[]> => {
   const begun: string[] = [];
   const left = Promise.withResolvers<void>();
+  let open = it.open ?? true;
   const early = createEarlySteps({
     issuer: "a/1",
-    gate: { state: () => ({ open: it.open ?? true, vetting: { gen: 1, uid: "v1" }, reason: "" }) },
+    gate: { state: () => ({ open, vetting: { gen: 1, uid: "v1" }, reason: "" }) },
     clock: { now: () => 10 },
     sent: () => left.promise,
     begin: (_volume, step) => void begun.push(step.do),
   });
-  const after = withIntent(it);
-  const { promise: over, resolve: answer } = Promise.withResolvers<void>();
-  early.storing({ ...after, intent: undefined, ...it.before } as VolumeRecord, after, over);
-  if (it.answered) answer();
+  const made = volumeRecord([claimRecord("k1", { state: it.claim ?? "ATTACHING" })], [attachmentRecord("n1")]);
+  const over = Promise.withResolvers<CommitEnd>();
+  early.storing({ ...made, ...it.before }, { ...made, intent: it.intent ?? attach }, over.promise);
+  if (it.answered) over.resolve("known");
+  if (it.shuts) open = false;
   await turn();
   left.resolve();
   await turn();
-  const waits = early.stored(after) !== undefined;
-  answer();
-  await turn();
-  return { begun, waits, waitsStill: early.stored(after) !== undefined };
+  return begun;
 };
 
 describe("a new intent that is being stored", () => {
-  it("[ES1] its step begins, and has to wait until it is", async () => {
-    expect(await storing({})).toEqual({ begun: ["attach"], waits: true, waitsStill: false });
+  it("its step begins", async () => {
+    expect(await begunBy({})).toEqual(["attach"]);
   });
 
   it.each<[string, Case]>([
@@ -55,16 +53,17 @@ describe("a new intent that is being stored", () => {
     ["is given to no instance", { intent: unplaced }],
     ["stood there before", { before: { intent: attach } }],
     ["cannot be called for, as the store is not vetted", { open: false }],
+    ["cannot be called for any more", { shuts: true }],
   ])("[ES2] no step begins for one that %s", async (_, it) => {
-    expect(await storing(it)).toEqual({ begun: [], waits: false, waitsStill: false });
+    expect(await begunBy(it)).toEqual([]);
   });
 
   it("[ES3] no step begins behind the answer of its commit", async () => {
-    expect(await storing({ answered: true })).toEqual({ begun: [], waits: false, waitsStill: false });
+    expect(await begunBy({ answered: true })).toEqual([]);
   });
 
   it("no step begins that the record does not owe", async () => {
-    expect((await storing({ claim: "QUEUED" })).begun).toEqual([]);
+    expect(await begunBy({ claim: "QUEUED" })).toEqual([]);
   });
 });
 
@@ -160,5 +159,57 @@ describe("a controller whose store takes its time", () => {
     await world.idle();
     expect(await world.states("web")).toEqual(["ACTIVE"]);
     expect(publishes()).toHaveLength(1);
+  });
+
+  const lost = () =>
+    new HoldfastError({ kind: "unavailable", reason: "STORE_OUTCOME_UNKNOWN", message: "the answer was lost" });
+
+  it("[ES4] a commit that is made over and over keeps no slot from the call of another volume", async () => {
+    await world.makeVolume("other");
+    await world.idle();
+    const { commit } = world.store;
+    let again = true;
+    world.store.commit = async (wanted) => {
+      if (!again || !wanted.writes.some(({ ref }) => ref.key === "default/data")) return await commit(wanted);
+      await turn();
+      throw lost();
+    };
+    const claimed = world.claim("web", "n1", ["data"]);
+    claimed.catch(() => undefined);
+    await turns();
+    await world.claim("db", "n1", ["other"]);
+    await turns();
+    expect(publishes()).toHaveLength(1);
+    again = false;
+    await world.pass(minute);
+    await claimed;
+    expect(await world.states("web")).toEqual(["ACTIVE"]);
+  });
+
+  it("[ES4] an intent that is stored, and whose answer is lost, is found and called for", async () => {
+    world.store.loseCommits("after");
+    await world.claim("web", "n1", ["data"]);
+    await world.idle();
+    expect(await world.states("web")).toEqual(["ACTIVE"]);
+    expect(publishes()).toHaveLength(1);
+  });
+
+  it("[ES4] no call leaves once this controller takes up nothing any more", async () => {
+    const taking = new AbortController();
+    await world.close();
+    world = await createWorld({ taking: taking.signal });
+    await world.makeVolume("data");
+    await world.idle();
+    const slow = slowly();
+    const claimed = world.claim("web", "n1", ["data"]);
+    await turns();
+    taking.abort(new DOMException("stopping", "AbortError"));
+    const ended = world.reconciler.end();
+    slow.apply();
+    slow.answer();
+    await claimed;
+    await ended;
+    expect(publishes()).toEqual([]);
+    expect((await world.volume("data")).intent).not.toHaveProperty("via");
   });
 });

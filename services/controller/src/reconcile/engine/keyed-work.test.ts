@@ -132,29 +132,35 @@ describe("the work on records", () => {
   });
 
   describe("W8 a step that begins with a record that is being stored", () => {
+    const early = (work: ReturnType<typeof start>, step: string) => {
+      let looked: () => void = () => undefined;
+      work.begin("v", step, (tell) => {
+        looked = tell;
+        return "v";
+      });
+      return { looked: () => looked() };
+    };
+
     it("has its lane to itself, and needs it free", async () => {
       const work = start();
-      const { promise: over, resolve: store } = Promise.withResolvers<void>();
-      work.begin("v", "v", "a controller", over);
-      work.begin("v", "v", "b controller", over);
+      early(work, "a controller");
+      early(work, "b controller");
       ready = { v: ["a controller", "c node"] };
       work.wake("v");
-      store();
       await settled();
       expect(steps()).toEqual(["a controller", "c node"]);
-      for (const { end } of begun) end(false);
       ready = {};
+      for (const { end } of begun) end(true);
       await settled();
       expect(work.size()).toBe(0);
     });
 
-    it("that stored nothing waits for a wake-up behind the one of its commit", async () => {
+    it("that looked at what was stored, and stored nothing, waits for a wake-up behind that", async () => {
       const work = start();
-      const { promise: over, resolve: store } = Promise.withResolvers<void>();
-      work.begin("v", "v", "a controller", over);
+      const { looked } = early(work, "a controller");
       ready = { v: ["a controller"] };
       work.wake("v");
-      store();
+      looked();
       await settled();
       begun[0]?.end(false);
       await settled();
@@ -164,18 +170,28 @@ describe("the work on records", () => {
       expect(steps()).toEqual(["a controller", "a controller"]);
     });
 
-    it("loses no wake-up that comes once it is stored", async () => {
+    it("loses no wake-up that it has not looked behind", async () => {
       const work = start();
-      const { promise: over, resolve: store } = Promise.withResolvers<void>();
-      work.begin("v", "v", "a controller", over);
+      early(work, "a controller");
       ready = { v: ["a controller"] };
-      store();
-      await settled();
       work.wake("v");
       await settled();
       begun[0]?.end(false);
       await settled();
       expect(steps()).toEqual(["a controller", "a controller"]);
+    });
+
+    it("that nobody woke leaves no look at the record behind", async () => {
+      const work = start();
+      let reads = 0;
+      reading = () => {
+        reads += 1;
+      };
+      const { looked } = early(work, "a controller");
+      looked();
+      begun[0]?.end(false);
+      await settled();
+      expect([reads, work.size()]).toEqual([0, 0]);
     });
   });
 
@@ -186,7 +202,7 @@ describe("the work on records", () => {
     await settled();
     taking.abort();
     work.wake("w");
-    work.begin("x", "x", "d controller", Promise.resolve());
+    work.begin("x", "d controller", () => "x");
     let idle = false;
     void work.idle().then(() => {
       idle = true;

@@ -6,7 +6,8 @@
  * W4 A record with nothing to do takes no memory. W5 A step that failed by our own fault (the store is away) is tried again after a pause.
  * W6 A hurry is for every step that had to pause, each once: also for those whose lane is busy when it comes. W7 Once the work is to end
  * (`taking` is aborted) no step begins; those that run are waited for by whoever asks when it is idle. W8 A step may begin with a record
- * that is being stored: of the wake-ups that come before it is, W2 and W3 say nothing.
+ * that is being stored. From its look at what was stored on it is as any other; one that ends before, or finds nothing stored, leaves nothing behind
+ * but what wake-ups ask for.
  */
 import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -36,8 +37,8 @@ export interface KeyedWorkDeps<Subject, Step> {
 export interface KeyedWork<Subject, Step> {
   /** In a hurry pauses after failed attempts are cut short: what was missing has come back. */
   wake(key: string, hurry?: boolean): void;
-  /** The step runs now, with a subject that is stored once `over` resolves, if its lane is free. W8 */
-  begin(key: string, subject: Subject, step: Step, over: Promise<unknown>): void;
+  /** The step runs now, if its lane is free; its subject calls `looked` when it has looked at the record as it is stored. W8 */
+  begin(key: string, step: Step, subjectOf: (looked: () => void) => Subject): void;
   /** Resolves when nothing runs and nothing is ready. */
   idle(): Promise<void>;
   /** Records that are being worked on. */
@@ -50,6 +51,8 @@ interface Work {
   readonly waiting: Set<string>;
   /** How often it was woken: a step that was planned or ran through a wake-up may have decided before what it tells of. */
   wakes: number;
+  /** How often what is ready was looked at. */
+  plans: number;
   dirty: boolean;
   hurry: boolean;
   /** Steps whose pause a hurry has cut short, and whose lane was not free yet: each has its one try when it is. */
@@ -57,6 +60,12 @@ interface Work {
   planning: boolean;
   failures: number;
   retry: (() => void) | undefined;
+}
+
+/** As it was when the subject of a step was read; `plans` of one that began beside its commit. */
+interface Since {
+  wakes: number;
+  readonly plans?: number;
 }
 
 const retryLimits = { baseMs: 250, capMs: 15_000 };
@@ -89,7 +98,7 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
   };
 
   /** `wakes`: as it was when the subject was read. */
-  const start = async (key: string, work: Work, subject: Subject, step: Step, wakes: () => number): Promise<void> => {
+  const start = async (key: string, work: Work, subject: Subject, step: Step, since: Since): Promise<void> => {
     let changed = false;
     try {
       changed = await run(subject, step);
@@ -97,9 +106,9 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
     } catch (error) {
       failed(key, work, error);
     }
-    if (!changed && work.wakes === wakes()) work.waiting.add(idOf(step)); // W2, W3
+    if (!changed && work.wakes === since.wakes) work.waiting.add(idOf(step)); // W2, W3
     work.lanes.delete(laneOf(step));
-    work.dirty = true; // others may wait for this lane
+    if (changed || since.plans !== work.plans) work.dirty = true; // others may wait for this lane
     pump(key, work);
   };
 
@@ -110,6 +119,7 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
     const { hurry, hurried } = work;
     work.hurry = false;
     const now = clock.now();
+    work.plans += 1;
     const planned = new Set<string>();
     const all = hurry || hurried.size > 0;
     // Where some are hurried and others are not, those others wait until they are due.
@@ -126,7 +136,7 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
       }
       hurried.delete(id);
       work.lanes.add(laneOf(step));
-      void start(key, work, subject, step, () => wakes);
+      void start(key, work, subject, step, { wakes });
     }
     for (const id of hurried) if (!planned.has(id)) hurried.delete(id);
   };
@@ -156,6 +166,7 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
       lanes: new Set<string>(),
       waiting: new Set<string>(),
       wakes: 0,
+      plans: 0,
       dirty: false,
       hurry: false,
       hurried: new Set<string>(),
@@ -183,17 +194,17 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
 
   return {
     wake,
-    begin(key, subject, step, over) {
+    begin(key, step, subjectOf) {
       if (taking.aborted) return;
       const work = workOf(key);
       const lane = laneOf(step);
       if (work.lanes.has(lane)) return; // W1
       work.lanes.add(lane);
-      let { wakes } = work;
-      void over.then(() => {
-        wakes = work.wakes;
+      const since = { wakes: work.wakes, plans: work.plans };
+      const subject = subjectOf(() => {
+        since.wakes = work.wakes;
       });
-      context.with(ROOT_CONTEXT, () => void start(key, work, subject, step, () => wakes));
+      context.with(ROOT_CONTEXT, () => void start(key, work, subject, step, since));
     },
     idle: () => (busy() ? new Promise((resolve) => idlers.add(resolve)) : Promise.resolve()),
     size: () => active.size,

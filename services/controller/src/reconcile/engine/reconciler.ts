@@ -86,6 +86,7 @@ export interface Reconciler {
 interface Planned {
   readonly volume: VolumeRecord;
   readonly vetting: Vetting;
+  readonly stored?: StepDeps["stored"];
 }
 
 const pageSize = 500;
@@ -104,12 +105,22 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
   const early = createEarlySteps({
     issuer: deps.lives.issuer,
     ...{ gate, clock, sent },
-    begin: (volume, step, over) => work.begin(volumeKey(volume), { volume, vetting: gate.state().vetting }, step, over),
+    begin(volume, step, over) {
+      const { vetting } = gate.state();
+      work.begin(volumeKey(volume), step, (looked) => ({
+        volume,
+        vetting,
+        async stored() {
+          const became = await over;
+          looked();
+          return became;
+        },
+      }));
+    },
   });
   const stepDeps = {
     ...deps,
     taking,
-    stored: early.stored,
     rights: createCallRights(deps.lives, drivers, plugins, deps.bars ?? (() => true)),
     wakeLater: wakeLater.after,
     factsOf: createGrantFacts({ nodes, plugins, gate, records }),
@@ -149,13 +160,13 @@ export const createReconciler = (deps: ReconcilerDeps): Reconciler => {
     random: ids.random,
     log,
     taking,
-    run: ({ volume, vetting }, step) =>
+    run: ({ volume, vetting, stored }, step) =>
       tracedStep(
         tracing,
         volume,
         step,
         clock.now(),
-        (traceId) => runStep({ ...stepDeps, slots: slotsOf(volume) }, step, { volume, vetting, traceId }),
+        (traceId) => runStep({ ...stepDeps, stored, slots: slotsOf(volume) }, step, { volume, vetting, traceId }),
         async () => (await records.recent(volume))?.volume,
       ),
   });

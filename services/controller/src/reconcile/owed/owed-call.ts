@@ -8,6 +8,7 @@ import type { CallEnd, CallNews, Seat } from "../../domain/open-call.ts";
 import type { Attempts, Failure, Outcome } from "../../domain/outcome.ts";
 import type { CallContext } from "../../ports.ts";
 import type { CallOrders } from "../../records/call-orders.ts";
+import type { CommitEnd } from "../../records/commit-rounds.ts";
 import type { CallPoint, Failpoint } from "../failpoints.ts";
 import type { CallSlots, SlotRequest } from "../plugin/call-slots.ts";
 import type { CallRights } from "../plugin/call-turn.ts";
@@ -66,8 +67,8 @@ export interface Owed<R extends Owing, C> {
   readonly failpoint: Failpoint;
   /** Calls that left and whose answers are not stored yet: by record, the id of the intent that they were made for. */
   readonly unstored: Map<string, string>;
-  /** Resolves once nothing of the record is being stored for which its step may have begun early. */
-  readonly stored?: (record: R) => Promise<unknown> | undefined;
+  /** Of a step that began beside the commit of its record: resolves when that is over. */
+  readonly stored?: (() => Promise<CommitEnd>) | undefined;
   /** The record is to be read, and its step planned, anew. */
   readonly wakeLater: (ms: number, key: string) => void;
   readonly log: Pick<Logger, "info" | "warn">;

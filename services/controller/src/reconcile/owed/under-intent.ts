@@ -91,11 +91,15 @@ export const underIntent = async <R extends Owing, C, T>(
   { point, attemptsOf, stillRight, call }: OwedCall<R, C, T>,
   planned: R,
 ): Promise<Attempt<T> | undefined> => {
-  const { records, rights, log, signal, unstored, wakeLater } = owed;
+  const { records, rights, log, signal, taking, unstored, wakeLater } = owed;
   const { uid, intent: its } = planned;
   const key = records.keyOf(planned);
-  const storing = owed.stored?.(planned);
-  if (storing !== undefined) await storing;
+  if (owed.stored !== undefined) {
+    const became = await owed.stored();
+    const isStored = its !== undefined && records.orders.of(key, its.opId) !== undefined;
+    if (!isStored && became === "unknown") wakeLater(0, key);
+    if (!isStored || taking.aborted) return undefined; // ES4 of early-steps.ts
+  }
   const given = await readied(owed, planned);
   if (given === undefined) return undefined;
   if (!("uid" in given))

@@ -12,6 +12,7 @@ import type { Step } from "../../domain/steps.ts";
 import { type Attachment, type VolumeRecord, volumeKey } from "../../domain/volume/volume.ts";
 import type { ControllerPlugins, Nodes, StoreGate } from "../../ports.ts";
 import type { LearnedLimits } from "../../records/attachment/learned-limits.ts";
+import type { CommitEnd } from "../../records/commit-rounds.ts";
 import type { GrantFactsOf } from "../../records/grant-facts.ts";
 import type { VolumeRecords } from "../../records/volume/volume-records.ts";
 import type { Failpoint } from "../failpoints.ts";
@@ -46,8 +47,8 @@ export interface StepDeps {
   readonly ledReleases: LedReleases;
   /** The store's format knows claims whose permit may have left ahead. */
   readonly leads: () => boolean;
-  /** Resolves once nothing of the volume is being stored for which its step may have begun early. */
-  readonly stored?: (volume: VolumeRecord) => Promise<unknown> | undefined;
+  /** Of a step that began beside the commit of its record: resolves when that is over. */
+  readonly stored?: (() => Promise<CommitEnd>) | undefined;
   /** What was given to a connection in this turn of the event loop has left. */
   readonly sent: () => Promise<void>;
   /** By storage: a record that was given up while its storage was asked about may be followed by another one of the same storage. */

@@ -2,6 +2,7 @@
 import type { CallNews } from "../../domain/open-call.ts";
 import type { Commit, ExpectedRecord, IndexEntry } from "../../domain/store-types.ts";
 import type { VolumeRecord } from "../../domain/volume/volume.ts";
+import type { CommitEnd } from "../commit-rounds.ts";
 import type { Cause } from "../event-body.ts";
 
 export interface ChangeOptions extends Cause {
@@ -34,7 +35,7 @@ export type Lead = (before: VolumeRecord, after: VolumeRecord, commit: LedCommit
 export interface LedCommit {
   readonly leads: boolean;
   /** Resolves once this process knows what became of it. */
-  readonly over: Promise<unknown>;
+  readonly over: Promise<CommitEnd>;
 }
 
 export type Expects = () => Promise<readonly ExpectedRecord[]>;

@@ -22,7 +22,7 @@ import type { Ids, Store } from "../../ports.ts";
 import type { AttachSlots } from "../attachment/attach-slots.ts";
 import { keepsOpenCall } from "../call-open-error.ts";
 import { type CallOrders, createCallOrders } from "../call-orders.ts";
-import { type CommitRounds, changedAllTheTime, createCommitRounds } from "../commit-rounds.ts";
+import { type CommitRounds, changedAllTheTime, createCommitRounds, toldRound } from "../commit-rounds.ts";
 import type { DamagedRecords } from "../damaged-records.ts";
 import { momentsOf } from "../event-body.ts";
 import { countedCommit } from "../quota/counted-commit.ts";
@@ -181,7 +181,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
     decide: DecideMany,
     anew: boolean,
     options: ChangeOptions,
-    over: Promise<unknown>,
+    over: LedCommit["over"],
   ) => {
     const { found, remembered } = await known(refs, anew);
     const at = moment(options);
@@ -251,12 +251,7 @@ export const createVolumeDecisions = (deps: VolumeDecisionDeps): VolumeDecisions
   const decided = (refs: readonly VolumeRef[], decide: DecideMany, options: ChangeOptions) =>
     exclusively(refs, () =>
       rounds.run(
-        (n) => {
-          const { promise: over, resolve } = Promise.withResolvers<unknown>();
-          const made = round(refs, decide, n > 0, options, over);
-          void made.then(resolve, resolve);
-          return made;
-        },
+        (n) => toldRound((over) => round(refs, decide, n > 0, options, over)),
         () =>
           changedAllTheTime(`volume ${refs.map(volumeKey).join(", ")}`, {
             namespace: refs[0]?.namespace ?? "",
