@@ -17,7 +17,7 @@ export interface ChangeFeedDeps {
   };
   /** Whatever is remembered of the store is forgotten or read again. */
   readonly lookAgain: () => Promise<void>;
-  /** Nobody tells what was committed elsewhere before now: whatever others left is looked for. */
+  /** Events may have been missed: the reconcilers take up what other controllers left. Rejects when the store does not tell. */
   readonly missed: () => Promise<unknown>;
   /** Another controller wrote the record of a node. */
   readonly learnOfNode: (node: string) => Promise<void>;
@@ -87,6 +87,11 @@ export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
   /** undefined: events were missed, or none was followed yet. */
   let position: string | undefined;
   let round = linkSignals(signal);
+  /** Something was not learned: everything is looked at again, also when no watch is under way that could end. */
+  const lookAnew = (error: unknown): void => {
+    position = undefined;
+    round.abort(error);
+  };
 
   const learn = ({ ref, own, ...event }: StoredEvent): Promise<void> | undefined => {
     // A woken waiter looks at what is known of the node here: the reading comes first.
@@ -106,7 +111,7 @@ export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
     learn(event)?.catch((error: unknown) => {
       if (signal.aborted) return;
       log.warn("what another controller wrote could not be read", { [ref.kind]: ref.key, error });
-      if (!(isHoldfastError(error) && error.reason === "RECORD_DAMAGED")) round.abort(error);
+      if (!(isHoldfastError(error) && error.reason === "RECORD_DAMAGED")) lookAnew(error);
     });
     if (ref.kind === "secret" && own === undefined) {
       const { namespace, id } = refOfKey(ref.key);
@@ -125,8 +130,8 @@ export const runChangeFeed = async (deps: ChangeFeedDeps): Promise<never> => {
         const head = await store.head();
         await lookAgain();
         position = head;
-        // Beside the watch, as it may be long.
-        missed().catch(round.abort);
+        // It may take long: the feed is followed meanwhile.
+        missed().catch(lookAnew);
       }
       for await (const event of store.watch(position, round.signal)) {
         take(event);

@@ -184,6 +184,21 @@ describe("the feed of other controllers' changes", () => {
     expect([asked.length, watched.length]).toEqual([2, 2]);
   });
 
+  it("looks for what others left once more when the store did not tell between two watches", async () => {
+    let looks = 0;
+    const first = Promise.withResolvers<void>();
+    const { clock, watched } = following([[event("default/a", "1", {}), away]], {
+      missed: () => {
+        looks += 1;
+        return looks === 1 ? first.promise : Promise.resolve();
+      },
+    });
+    await clock.advance(0);
+    first.reject(away);
+    for (let n = 0; n < 3; n += 1) await clock.advance(1_000);
+    expect([looks, watched]).toEqual([2, ["head-1", "head-2"]]);
+  });
+
   it("goes on behind a record that is damaged", async () => {
     const damaged = new HoldfastError({ kind: "data_loss", reason: "RECORD_DAMAGED", message: "torn" });
     const { clock, watched, learned } = following([[event("p", "1", {}, "plugin"), event("default/a", "2", {})]], {
