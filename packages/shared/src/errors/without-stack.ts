@@ -1,6 +1,6 @@
 /**
- * Of an error that is made for its words alone, or in case that it is needed: to find out where costs more than all else that a refusal
- * needs. What `make` begins and goes on with later has its stacks.
+ * Runs `make`, whose errors have no stack. To find out where an error was made costs more than all else that a refusal needs; some errors are
+ * made for their words alone, or in case that a call fails. What `make` goes on with later has its stacks.
  */
 export const withoutStack = <Made>(make: () => Made): Made => {
   const { stackTraceLimit } = Error;

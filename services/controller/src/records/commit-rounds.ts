@@ -19,10 +19,10 @@ export interface CommitRounds {
   run<T>(round: (n: number) => Promise<T | undefined>, busy: () => HoldfastError): Promise<T>;
 }
 
-/** What the process knows of a commit that it made; unknown: it is decided anew, and may be stored all the same. */
+/** How a round with a commit ended; unknown: it is made anew, although its commit may be stored. */
 export type CommitEnd = "known" | "unknown";
 
-/** A round that tells beside itself how its commit ended. */
+/** Runs a round, and hands it a promise of its own end, which others may wait for. */
 export const toldRound = <T>(round: (over: Promise<CommitEnd>) => Promise<T>): Promise<T> => {
   const { promise: over, resolve } = Promise.withResolvers<CommitEnd>();
   const made = round(over);

@@ -1,11 +1,11 @@
 /**
- * The step of a new intent begins beside the commit that stores it: what precedes a call, from its span to its slot, takes a good part of
- * what a store that is near needs for an answer.
+ * A step begins beside the commit that stores its new intent: what precedes its call, from the span to the slot, takes a good part of the time in
+ * which a near store answers.
  *
- * ES1 The call leaves behind that commit: holding its slot the step waits until this process knows what became of it, and looks at the record only
- *    then, as U1 of under-intent.ts wants it. ES2 Only an intent of this life for an instance, while plugins may be called: before the slot of
- *    such a one no step stores, asks or sends anything. ES3 Of a commit that is answered before it has left the step is planned as ever.
- * ES4 Of an intent that is not known to be stored the step ends at once, and its slot is free; so it does when this controller ends.
+ * ES1 The call leaves behind that commit. The step takes its slot, waits until this process knows how the commit ended, and reads the record
+ *    only then (U1 of under-intent.ts). ES2 A step begins early only for an intent of this life that names an instance, while the gate is open:
+ *    such a step stores nothing and asks nobody before it has its slot. ES3 No step begins early once the commit is answered; it is planned as
+ *    ever. ES4 A step ends at once, and frees its slot, when its intent is not known to be stored or this controller takes up nothing any more.
  */
 import type { Clock } from "@holdfast/shared/async/clock";
 import { planSteps, type Step } from "../../domain/steps.ts";
@@ -14,7 +14,7 @@ import type { StoreGate } from "../../ports.ts";
 import type { CommitEnd } from "../../records/commit-rounds.ts";
 
 export interface EarlySteps {
-  /** `after` is being stored; `over` resolves once it is, or is known not to be. */
+  /** `after` is being stored; `over` resolves when that commit has ended. */
   storing(before: VolumeRecord, after: VolumeRecord, over: Promise<CommitEnd>): void;
 }
 

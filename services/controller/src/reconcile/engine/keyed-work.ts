@@ -5,9 +5,9 @@
  * until the record is woken, so that waiting costs nothing. W3 A wake-up during a step, or while the record is read for it, is never lost.
  * W4 A record with nothing to do takes no memory. W5 A step that failed by our own fault (the store is away) is tried again after a pause.
  * W6 A hurry is for every step that had to pause, each once: also for those whose lane is busy when it comes. W7 Once the work is to end
- * (`taking` is aborted) no step begins; those that run are waited for by whoever asks when it is idle. W8 A step may begin with a record
- * that is being stored. From its look at what was stored on it is as any other; one that ends before, or finds nothing stored, leaves nothing behind
- * but what wake-ups ask for.
+ * (`taking` is aborted) no step begins; those that run are waited for by whoever asks when it is idle. W8 A step may begin while its record
+ * is being stored. Once it has looked at the stored record it is like every other step. A step that nobody woke meanwhile, and that stored
+ * nothing, does not make the record be read.
  */
 import { backoffDelay } from "@holdfast/model/backoff";
 import type { Clock } from "@holdfast/shared/async/clock";
@@ -37,7 +37,7 @@ export interface KeyedWorkDeps<Subject, Step> {
 export interface KeyedWork<Subject, Step> {
   /** In a hurry pauses after failed attempts are cut short: what was missing has come back. */
   wake(key: string, hurry?: boolean): void;
-  /** The step runs now, if its lane is free; its subject calls `looked` when it has looked at the record as it is stored. W8 */
+  /** Runs the step now, if its lane is free. The subject calls `looked` when the step looks at the stored record. W8 */
   begin(key: string, step: Step, subjectOf: (looked: () => void) => Subject): void;
   /** Resolves when nothing runs and nothing is ready. */
   idle(): Promise<void>;
@@ -97,7 +97,6 @@ export const createKeyedWork = <Subject, Step>(deps: KeyedWorkDeps<Subject, Step
     }); // W5
   };
 
-  /** `wakes`: as it was when the subject was read. */
   const start = async (key: string, work: Work, subject: Subject, step: Step, since: Since): Promise<void> => {
     let changed = false;
     try {

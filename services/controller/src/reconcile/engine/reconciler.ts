@@ -64,7 +64,7 @@ export interface Reconciler {
   wake(key: string, hurry?: boolean): void;
   /** Something of the volume was committed by another controller, or by a former life of this one. */
   learned(key: string, told: Pick<Told, "plugin" | "untaken" | "anyone">): void;
-  /** Events of other controllers were missed: what they left may be this one's to take up. Rejects when the store does not tell. */
+  /** Events of other controllers may have been missed: takes up what they left. Rejects when the store does not tell. */
   missed(): Promise<void>;
   /** The node's agent can be asked from here. */
   linked(node: string): void;

@@ -44,7 +44,7 @@ export interface SnapshotReconcilerDeps {
 export interface SnapshotReconciler {
   /** Another controller committed something of it. */
   learnOf(key: string, told: Pick<Told, "plugin" | "untaken" | "anyone">): void;
-  /** Events of other controllers were missed: what they left may be this one's to take up. Rejects when the store does not tell. */
+  /** Events of other controllers may have been missed: takes up what they left. Rejects when the store does not tell. */
   missed(): Promise<void>;
   /** Resolves when everything that is owed has been taken up; runs until the signal. */
   start(): Promise<void>;

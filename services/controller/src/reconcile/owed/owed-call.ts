@@ -67,7 +67,7 @@ export interface Owed<R extends Owing, C> {
   readonly failpoint: Failpoint;
   /** Calls that left and whose answers are not stored yet: by record, the id of the intent that they were made for. */
   readonly unstored: Map<string, string>;
-  /** Of a step that began beside the commit of its record: resolves when that is over. */
+  /** Only of a step that began beside the commit of its record: resolves when that commit has ended. */
   readonly stored?: (() => Promise<CommitEnd>) | undefined;
   /** The record is to be read, and its step planned, anew. */
   readonly wakeLater: (ms: number, key: string) => void;

@@ -47,7 +47,7 @@ export interface StepDeps {
   readonly ledReleases: LedReleases;
   /** The store's format knows claims whose permit may have left ahead. */
   readonly leads: () => boolean;
-  /** Of a step that began beside the commit of its record: resolves when that is over. */
+  /** Only of a step that began beside the commit of its record: resolves when that commit has ended. */
   readonly stored?: (() => Promise<CommitEnd>) | undefined;
   /** What was given to a connection in this turn of the event loop has left. */
   readonly sent: () => Promise<void>;

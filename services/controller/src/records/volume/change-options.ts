@@ -33,8 +33,9 @@ export type Lead = (before: VolumeRecord, after: VolumeRecord, commit: LedCommit
 
 /** A commit that is about to be made. */
 export interface LedCommit {
+  /** A caller asked for it: what leads it may leave before it. */
   readonly leads: boolean;
-  /** Resolves once this process knows what became of it. */
+  /** Never rejects. */
   readonly over: Promise<CommitEnd>;
 }
 

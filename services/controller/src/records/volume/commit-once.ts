@@ -1,4 +1,4 @@
-/** One commit of a decision over volumes: after one that is not known to be stored nothing of them is remembered. */
+/** Makes the commit of a decision over volumes. Unless it is known to be stored, nothing of the volumes is remembered. */
 import type { Commit, CommitResult } from "../../domain/store-types.ts";
 import { type VolumeRef, volumeKey } from "../../domain/volume/volume.ts";
 import type { AttachSlots } from "../attachment/attach-slots.ts";

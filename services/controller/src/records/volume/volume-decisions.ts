@@ -81,7 +81,7 @@ export interface VolumeDecisionDeps {
   /** See fresh-keys.ts. */
   readonly endOfTurn?: ((run: () => void) => void) | undefined;
   readonly tell: (notice: CommitNotice) => void;
-  /** Before a commit. A promise: something leaves ahead of it, and has left once that resolves. */
+  /** Asked before each commit. A promise: something leaves before the commit, and has left when the promise resolves. */
   readonly lead: (
     found: Found,
     decision: readonly (Change | undefined)[],
